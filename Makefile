@@ -1,0 +1,95 @@
+# Every target sets up what it needs. Only Python >= 3.11, git and make have to be there; see `make help`.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+VENV ?= .venv
+SAM_VENV ?= .venvs/sam
+ARGS ?=
+
+bin := $(VENV)/bin
+sam_bin := $(abspath $(SAM_VENV))/bin
+pip_install = $(1)/bin/python -m pip install -qq --disable-pip-version-check
+compile_pins = $(bin)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
+
+.PHONY: help
+help:  ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: $(VENV)/.demo.stamp  ## Play the three-team story on this machine: real handlers, no AWS account
+	@$(bin)/sharewarden demo $(ARGS)
+
+.PHONY: setup
+setup: $(VENV)/.dev.stamp  ## Make the environment that tests and gates use
+
+.PHONY: test
+test: $(VENV)/.dev.stamp  ## Run the tests (ARGS="-k name" narrows them)
+	@$(bin)/python -m pytest -q $(ARGS)
+
+.PHONY: contract
+contract: $(VENV)/.dev.stamp  ## Run the ledger's tests against DynamoDB Local (Linux; Java 17, npm, root)
+	@$(bin)/python tests/contract/dynamodb_local.py $(ARGS)
+
+.PHONY: lint
+lint: $(VENV)/.dev.stamp  ## Check format, lint, strict types, import rules and the template
+	$(bin)/ruff format --check .
+	$(bin)/ruff check .
+	$(bin)/mypy
+	$(bin)/lint-imports
+	$(bin)/cfn-lint template.yaml
+
+.PHONY: format
+format: $(VENV)/.dev.stamp  ## Format the code and apply safe fixes
+	$(bin)/ruff format .
+	$(bin)/ruff check --fix .
+
+.PHONY: bench
+bench: $(VENV)/.dev.stamp  ## Measure what costs time and calls, as ratios within one run
+	@$(bin)/python -m bench $(ARGS)
+
+.PHONY: build
+build: $(SAM_VENV)/.stamp  ## Validate the template and build the Lambdas with Python 3.13 (sam build)
+	@AWS_DEFAULT_REGION=$${AWS_DEFAULT_REGION:-us-east-1} SAM_CLI_TELEMETRY=0 sh tools/sam_build.sh $(sam_bin) $(ARGS)
+
+.PHONY: pr
+pr: lint test build  ## Run every gate, as before a pull request
+
+.PHONY: pins
+pins: $(VENV)/.dev.stamp  ## Compile the pinned, hashed requirements anew (ARGS=--upgrade takes newer versions)
+	$(compile_pins) $(ARGS) layers/sharewarden/requirements.in requirements-demo.in requirements-dev.in -o requirements-dev.txt
+	$(compile_pins) -c requirements-dev.txt layers/sharewarden/requirements.in requirements-demo.in -o requirements-demo.txt
+	$(compile_pins) -c requirements-dev.txt layers/sharewarden/requirements.in -o layers/sharewarden/requirements.txt
+	$(compile_pins) $(ARGS) requirements-sam.in -o requirements-sam.txt
+
+.PHONY: clean
+clean:  ## Remove the environments, builds and caches
+	rm -rf $(VENV) .venvs .aws-sam .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# One stamp a set of requirements: a second run is instant, a changed file installs again.
+
+$(VENV)/.demo.stamp: requirements-demo.txt pyproject.toml | $(bin)/python
+	@echo "installing what the demo needs into $(VENV) ..."
+	@$(call pip_install,$(VENV)) --require-hashes -r requirements-demo.txt
+	@$(call pip_install,$(VENV)) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.dev.stamp: requirements-dev.txt $(VENV)/.demo.stamp
+	@echo "installing what tests and gates need into $(VENV) ..."
+	@$(call pip_install,$(VENV)) --require-hashes -r requirements-dev.txt
+	@touch $@
+
+$(SAM_VENV)/.stamp: requirements-sam.txt | $(SAM_VENV)/bin/python
+	@echo "installing the AWS SAM CLI into $(SAM_VENV) ..."
+	@$(call pip_install,$(SAM_VENV)) --require-hashes -r requirements-sam.txt
+	@touch $@
+
+%/bin/python:
+	@test -n "$(PYTHON)" || { echo "Sharewarden needs Python 3.11 or newer; none was found on PATH. Name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Sharewarden needs Python 3.11 or newer; $(PYTHON) is `$(PYTHON) --version 2>&1`." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) lacks the venv module; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
+	@$(PYTHON) -m venv $*
