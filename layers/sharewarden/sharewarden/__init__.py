@@ -1,0 +1,1 @@
+"""Sharewarden: the controller around AWS Batch quota management for SageMaker Training."""

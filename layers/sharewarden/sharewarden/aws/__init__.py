@@ -1,0 +1,1 @@
+"""The ports over boto3, one file a port."""

@@ -1,0 +1,25 @@
+"""GPUs per training instance type, from ``accelerators.csv`` (its head names source and date)."""
+
+import csv
+from functools import cache
+from importlib.resources import files
+
+
+def gpus_per_instance(instance_type: str | None) -> int | None:
+    """GPUs of one instance; None when the type is not known, which is never the same as 0."""
+    return None if instance_type is None else _table().get(instance_type)
+
+
+def gpu_seconds(instance_type: str | None, instances: int | None, duration_ms: int) -> float | None:
+    """GPUs x seconds of ``instances`` instances; None when the type or the number is not known."""
+    gpus = gpus_per_instance(instance_type)
+    if gpus is None or instances is None:
+        return None
+    return gpus * instances * max(0, duration_ms) / 1000
+
+
+@cache
+def _table() -> dict[str, int]:
+    text = (files(__package__) / "accelerators.csv").read_text(encoding="utf-8")
+    rows = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
+    return {row["instance_type"]: int(row["gpus"]) for row in rows}

@@ -1,0 +1,18 @@
+"""What every fact of the domain shares."""
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Frozen(BaseModel):
+    """An immutable value: unknown members are an error, so a renamed one cannot vanish unseen."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+def last_part(arn: str) -> str:
+    """The key of a job or training job: what follows the last slash of its ARN (or the text itself).
+
+    In AWS's samples the id in a job's ARN differs from its ``jobId``, and preemption events carry
+    the ARN alone, so nothing else may serve as the key.
+    """
+    return arn.rsplit("/", 1)[-1]

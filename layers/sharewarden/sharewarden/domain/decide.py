@@ -1,0 +1,90 @@
+"""What follows from a job's record: the audit facts that are due, once each, and nothing else.
+
+``decide`` is called on every path (react, apply, sweep), so that a fact is found whoever sees it first.
+"""
+
+from collections.abc import Callable
+
+from .audit import AuditFact
+from .base import Frozen
+from .facts import boost_ended_fact, drift_facts, ended_fact, preemption_facts, priority_fact
+from .observation import JobDescription
+from .policy import Policy
+from .priority import Done, Drift, PriorityLedger, end_boosts, live_boosts, read
+from .record import JobRecord, absorb
+
+
+class Decision(Frozen):
+    """The record to keep and the facts that belong to it: committed together or not at all."""
+
+    record: JobRecord
+    facts: tuple[AuditFact, ...] = ()
+
+
+def decide(record: JobRecord, policy: Policy) -> Decision:
+    """The record with every fact that has become due marked as audited, and those facts."""
+    facts: tuple[AuditFact, ...] = ()
+    for step in _STEPS:
+        done = step(record, policy)
+        record, facts = done.record, facts + done.facts
+    return Decision(record=record, facts=facts)
+
+
+def decide_read(record: JobRecord, description: JobDescription, policy: Policy) -> Decision:
+    """``decide`` after a Describe: what it says of the priority is settled first."""
+    record = absorb(record, description)
+    if description.priority is None:
+        return decide(record, policy)
+    ledger, found = read(record.priority, description.priority, description.read_at, policy.drift_settle)
+    settled = with_ledger(record, ledger)
+    facts = ledger_facts(settled, found, policy)
+    decision = decide(settled, policy)
+    return Decision(record=decision.record, facts=facts + decision.facts)
+
+
+def ledger_facts(record: JobRecord, found: Done | Drift | None, policy: Policy) -> tuple[AuditFact, ...]:
+    """The facts of what a read of the priority showed."""
+    if isinstance(found, Done):
+        return (priority_fact(record, found, policy),)
+    if isinstance(found, Drift):
+        return drift_facts(record, found, policy)
+    return ()
+
+
+def with_ledger(record: JobRecord, ledger: PriorityLedger) -> JobRecord:
+    """The record with another priority ledger."""
+    return record.model_copy(update={"priority": ledger})
+
+
+def _preemptions(record: JobRecord, policy: Policy) -> Decision:
+    """A preemption is on record once its stop time is known."""
+    due = [one for one in record.attempts if one.preempted and one.stopped_at is not None and not one.audited]
+    if not due:
+        return Decision(record=record)
+    facts = tuple(fact for attempt in due for fact in preemption_facts(record, attempt, policy))
+    attempts = tuple(
+        attempt.model_copy(update={"audited": True}) if attempt in due else attempt
+        for attempt in record.attempts
+    )
+    return Decision(record=record.model_copy(update={"attempts": attempts}), facts=facts)
+
+
+def _end(record: JobRecord, policy: Policy) -> Decision:
+    if record.end is None or record.end_audited:
+        return Decision(record=record)
+    fact = ended_fact(record, policy)
+    return Decision(record=record.model_copy(update={"end_audited": True}), facts=(fact,))
+
+
+def _boosts_of_ended(record: JobRecord, policy: Policy) -> Decision:
+    """A job that ended needs no boost and no wish."""
+    ledger = record.priority
+    if record.end is None or (ledger.wish is None and not live_boosts(ledger)):
+        return Decision(record=record)
+    live = frozenset(boost.id for boost in live_boosts(ledger))
+    ledger, ended = end_boosts(ledger, live, "job-ended", record.end.at)
+    record = with_ledger(record, ledger.model_copy(update={"wish": None}))
+    return Decision(record=record, facts=tuple(boost_ended_fact(record, boost, policy) for boost in ended))
+
+
+_STEPS: tuple[Callable[[JobRecord, Policy], Decision], ...] = (_preemptions, _end, _boosts_of_ended)

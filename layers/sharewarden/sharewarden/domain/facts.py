@@ -1,0 +1,206 @@
+"""The audit facts of one job, built from its record."""
+
+from typing import Any
+
+from .accelerators import gpu_seconds
+from .attempts import Attempt
+from .audit import AuditFact, Kind, attempt_key, job_key, subject_key, version_key
+from .policy import Policy
+from .priority import Boost, Done, Drift, Wish
+from .record import JobRecord, Transition, dispatched_since, status
+
+PREEMPTION_KINDS = ("cross-share", "in-share")
+
+
+def job_fact(record: JobRecord, policy: Policy, *, key: str, kind: Kind, at: int, **rest: Any) -> AuditFact:
+    """A fact about the job: who it belongs to is filled in from the record."""
+    return AuditFact(
+        key=key,
+        kind=kind,
+        at=at,
+        queue=record.queue,
+        share=record.share,
+        team=team(record, policy),
+        job=record.job,
+        job_name=record.name,
+        lineage=record.tag("lineage"),
+        policy=policy.hash,
+        **rest,
+    )
+
+
+def team(record: JobRecord, policy: Policy) -> str | None:
+    """The team of the share wins over the job's own tag."""
+    return policy.share(record.queue, record.share).team or record.tag("team")
+
+
+def preemption_kind(reason: str | None) -> str:
+    """``cross-share``, ``in-share`` or ``unknown``: only the first text is documented, so match the words."""
+    text = (reason or "").lower()
+    return next((kind for kind in PREEMPTION_KINDS if kind in text), "unknown")
+
+
+def preemption_facts(record: JobRecord, attempt: Attempt, policy: Policy) -> tuple[AuditFact, AuditFact]:
+    """The preemption of ``attempt`` (its stop time is known) and what the attempt had used."""
+    stopped_at = attempt.stopped_at or 0
+    kind = preemption_kind(attempt.reason)
+    happened = job_fact(
+        record,
+        policy,
+        key=attempt_key("preemption", record.job, attempt.training_job),
+        kind="preemption",
+        at=stopped_at,
+        reason=attempt.reason or "Batch gave no reason",
+        figures={"kind": kind, "attempt": attempt.training_job, "started_at": attempt.started_at},
+    )
+    measured = job_fact(
+        record,
+        policy,
+        key=attempt_key("preemption-measure", record.job, attempt.training_job),
+        kind="preemption-measure",
+        at=stopped_at,
+        reason=_measure_text(attempt),
+        figures=_measure(record, attempt) | {"kind": kind, "attempt": attempt.training_job},
+    )
+    return happened, measured
+
+
+def ended_fact(record: JobRecord, policy: Policy) -> AuditFact:
+    """How the job ended. Raises ValueError while it has not."""
+    if record.end is None:
+        raise ValueError(f"job {record.job} has not ended")
+    end = record.end
+    return job_fact(
+        record,
+        policy,
+        key=job_key("job-ended", record.job),
+        kind="job-ended",
+        at=end.at,
+        after=end.status,
+        reason=end.reason or "Batch gave no reason",
+        figures={"created_at": record.created_at, "seconds": (end.at - record.created_at) / 1000},
+    )
+
+
+def timeline_fact(record: JobRecord, policy: Policy, now: int) -> AuditFact:
+    """Everything seen of the job, written once when nothing more is to come."""
+    return job_fact(
+        record,
+        policy,
+        key=job_key("job-timeline", record.job),
+        kind="job-timeline",
+        at=record.end.at if record.end else now,
+        after=status(record),
+        reason=f"{len(record.timeline)} events, {len(record.attempts)} attempts",
+        figures={
+            "timeline": [_told(entry) for entry in record.timeline],
+            "attempts": [attempt.model_dump(exclude={"audited"}) for attempt in record.attempts],
+            "preempted": record.preempted_count,
+        },
+    )
+
+
+def priority_fact(record: JobRecord, done: Done, policy: Policy) -> AuditFact:
+    """A priority that we set and that took effect."""
+    sent = done.sent
+    return job_fact(
+        record,
+        policy,
+        key=version_key("priority-changed", record.job, sent.version),
+        kind="priority-changed",
+        at=sent.at,
+        actor=sent.actor,
+        mode="enforce",
+        before=str(sent.before),
+        after=str(sent.value),
+        reason=sent.reason,
+        figures={"version": sent.version},
+    )
+
+
+def drift_facts(record: JobRecord, drift: Drift, policy: Policy) -> tuple[AuditFact, ...]:
+    """A priority that somebody else set, and the boosts that it superseded."""
+    fact = job_fact(
+        record,
+        policy,
+        key=subject_key("drift", record.job, drift.value, drift.first_seen),
+        kind="drift",
+        at=drift.first_seen,
+        actor="unknown",
+        before=str(drift.before),
+        after=str(drift.value),
+        reason="somebody else set the priority: it is the base now",
+        figures={"superseded": [boost.id for boost in drift.ended]},
+    )
+    return (fact, *(boost_ended_fact(record, boost, policy) for boost in drift.ended))
+
+
+def boost_ended_fact(record: JobRecord, boost: Boost, policy: Policy) -> AuditFact:
+    """The end of a boost: every boost has one (design law 5)."""
+    return job_fact(
+        record,
+        policy,
+        key=subject_key("boost-ended", record.job, boost.id),
+        kind="boost-ended",
+        at=boost.ended_at or 0,
+        actor=boost.by,
+        mode="enforce",
+        before=f"+{boost.amount}",
+        reason=f"{boost.end}: {boost.reason}",
+        figures={"boost": boost.id, "since": boost.since, "until": boost.until},
+    )
+
+
+def wish_dropped_fact(record: JobRecord, wish: Wish, why: str, policy: Policy, now: int) -> AuditFact:
+    """A wish that died without effect."""
+    return job_fact(
+        record,
+        policy,
+        key=version_key("wish-dropped", record.job, wish.version),
+        kind="wish-dropped",
+        at=now,
+        actor=wish.actor,
+        mode="enforce",
+        after=str(wish.value),
+        reason=why,
+        figures={"version": wish.version},
+    )
+
+
+def gap_fact(record: JobRecord, policy: Policy, *, subject: str, at: int, reason: str) -> AuditFact:
+    """Something is known to have happened to the job, but left no details."""
+    return job_fact(
+        record, policy, key=subject_key("gap", record.job, subject), kind="gap", at=at, reason=reason
+    )
+
+
+def hold_until(record: JobRecord, boost: Boost, policy: Policy) -> int | None:
+    """Until when a boost that started the job is kept; None when it did not start it.
+
+    Lowering a dispatched job makes it a likelier victim (Batch user guide, preemption). Without the
+    evidence of a complete checkpoint, the policy's ``hold`` decides, and never less than ``min_runtime``.
+    """
+    dispatched = dispatched_since(record)
+    if dispatched is None or dispatched < boost.since:
+        return None
+    return dispatched + max(policy.hold, policy.share(record.queue, record.share).min_runtime)
+
+
+def _measure(record: JobRecord, attempt: Attempt) -> dict[str, Any]:
+    ran = 0 if attempt.started_at is None else (attempt.stopped_at or 0) - attempt.started_at
+    return {
+        "seconds": ran / 1000,
+        "gpu_seconds": gpu_seconds(record.instance_type, record.instance_count, ran),
+        "instance_type": record.instance_type,
+        "instances": record.instance_count,
+    }
+
+
+def _measure_text(attempt: Attempt) -> str:
+    if attempt.started_at is None:
+        return "preempted before it started to run"
+    return "the GPU time of the attempt; what of it was lost needs its last checkpoint"
+
+
+def _told(entry: Transition) -> dict[str, Any]:
+    return entry.model_dump(exclude_none=True)

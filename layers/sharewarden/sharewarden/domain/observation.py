@@ -1,0 +1,156 @@
+"""What AWS told us, reduced to small frozen values.
+
+``events.py`` makes them out of EventBridge events, ``aws/batch.py`` out of API answers. Everything
+that AWS does not promise is optional here: None means "not told", never "no".
+"""
+
+from typing import Literal
+
+from .base import Frozen
+
+Status = Literal[
+    "SUBMITTED", "PENDING", "RUNNABLE", "SCHEDULED", "STARTING", "RUNNING", "SUCCEEDED", "FAILED"
+]
+
+#: Order of a job's states within one attempt (Batch user guide, service-job-status).
+STATUS_ORDER: dict[Status, int] = {
+    "SUBMITTED": 0,
+    "PENDING": 1,
+    "RUNNABLE": 2,
+    "SCHEDULED": 3,
+    "STARTING": 4,
+    "RUNNING": 5,
+    "SUCCEEDED": 6,
+    "FAILED": 7,
+}
+TERMINAL: frozenset[Status] = frozenset({"SUCCEEDED", "FAILED"})
+#: States in which a job holds capacity and can be preempted (Batch user guide, preemption).
+DISPATCHED: frozenset[Status] = frozenset({"SCHEDULED", "STARTING", "RUNNING"})
+
+
+class AttemptSeen(Frozen):
+    """One training job of a service job, as ``attempts`` or ``recentPreemptedAttempts`` list it."""
+
+    training_job: str
+    """ARN of the training job: the key of the attempt."""
+    started_at: int | None = None
+    stopped_at: int | None = None
+    reason: str | None = None
+    preempted: bool = False
+
+
+class JobObservation(Frozen):
+    """An event about one job. ``at`` is the event's own time, in whole seconds as AWS writes it."""
+
+    job: str
+    arn: str
+    at: int
+    what: Literal["status", "preemption-started", "preemption-completed", "queue-blocked"]
+    classic: bool = False
+    """True for a container job of a classic queue: its event says all there is to know."""
+    name: str | None = None
+    queue: str | None = None
+    """ARN of the job queue; preemption events do not carry it."""
+    status: Status | None = None
+    reason: str | None = None
+    created_at: int | None = None
+    stopped_at: int | None = None
+    attempt: str | None = None
+    """ARN of the latest attempt's training job."""
+    attempts: tuple[AttemptSeen, ...] = ()
+    preempted_count: int | None = None
+    tags: tuple[tuple[str, str], ...] = ()
+
+
+class TrainingObservation(Frozen):
+    """A SageMaker event about one training job; it does not say which Batch job it belongs to."""
+
+    training_job: str
+    at: int
+    status: str
+    secondary_status: str | None = None
+    failure_reason: str | None = None
+    instance_type: str | None = None
+    instance_count: int | None = None
+    started_at: int | None = None
+    stopped_at: int | None = None
+
+
+class ApiCallObservation(Frozen):
+    """A write call to Batch that CloudTrail saw: it attributes, it never decides."""
+
+    event_id: str
+    at: int
+    operation: str
+    principal: str
+    """ARN of the caller, as CloudTrail's userIdentity gives it."""
+    subject: str | None = None
+    """Job id or ARN, or quota-share ARN, as the request named it."""
+    priority: int | None = None
+    request: str = "{}"
+    """The request parameters as canonical JSON."""
+
+
+class Unrecognised(Frozen):
+    """An event of a type that this version does not know."""
+
+    source: str
+    detail_type: str
+    at: int
+
+
+Observation = JobObservation | TrainingObservation | ApiCallObservation | Unrecognised
+
+
+class JobDescription(Frozen):
+    """What DescribeServiceJob said at ``read_at``: the truth that settles doubts."""
+
+    job: str
+    arn: str
+    read_at: int
+    name: str
+    queue: str
+    status: Status
+    created_at: int
+    reason: str | None = None
+    share: str | None = None
+    priority: int | None = None
+    scheduled_at: int | None = None
+    started_at: int | None = None
+    stopped_at: int | None = None
+    attempt: str | None = None
+    attempts: tuple[AttemptSeen, ...] = ()
+    preempted_count: int = 0
+    preemption_retries: int | None = None
+    """None: Batch requeues without end."""
+    tags: tuple[tuple[str, str], ...] = ()
+    instance_type: str | None = None
+    instance_count: int | None = None
+    checkpoint_uri: str | None = None
+    role: str | None = None
+
+
+class JobSummary(Frozen):
+    """One row of ListServiceJobs: it has no priority, no tags and no preemption summary."""
+
+    job: str
+    arn: str
+    name: str
+    status: Status
+    created_at: int
+    share: str | None = None
+    attempt: str | None = None
+
+
+class ShareDescription(Frozen):
+    """What DescribeQuotaShare said. ``limits`` maps a capacity unit (an instance type) to maxCapacity."""
+
+    arn: str
+    name: str
+    queue: str
+    limits: tuple[tuple[str, int], ...]
+    strategy: Literal["RESERVE", "LEND", "LEND_AND_BORROW"]
+    borrow_limit: int | None = None
+    """Percent of the own maxCapacity per unit; -1: no limit; None: cannot borrow."""
+    in_share_preemption: bool = False
+    enabled: bool = True

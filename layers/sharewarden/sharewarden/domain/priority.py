@@ -1,0 +1,210 @@
+"""The priority ledger of one job: whose number it is, and why.
+
+``effective = base + clamped(max positive boost) + min negative boost`` (design law 4). UpdateServiceJob has no
+compare-and-set and does not return the old value, so the ledger remembers each value sent until Batch
+shows it: a value that we sent is ours, any other is drift, and drift is accepted, never fought (law 3).
+"""
+
+from typing import Literal
+
+from .base import Frozen
+from .policy import Bands
+
+LOWEST, HIGHEST = 0, 9999
+#: Values sent that Batch never showed are remembered as ours up to this many.
+KEPT_SENT = 20
+#: Boosts that ended are kept for explanations up to this many.
+KEPT_ENDED_BOOSTS = 20
+
+BoostEnd = Literal["expired", "revoked", "superseded", "job-ended"]
+
+
+class Boost(Frozen):
+    """Points added to a job's base. ``id`` is the wish id of whoever asked."""
+
+    id: str
+    kind: Literal["human", "automatic"]
+    amount: int
+    by: str
+    reason: str
+    since: int
+    until: int | None = None
+    end: BoostEnd | None = None
+    ended_at: int | None = None
+
+
+class Wish(Frozen):
+    """The priority that ``apply`` shall set. A newer version supersedes it; after ``not_after`` it dies."""
+
+    version: int
+    value: int
+    actor: str
+    reason: str
+    created_at: int
+    not_after: int
+
+
+class Sent(Frozen):
+    """A value that we are about to send, or sent, and that Batch has not shown since."""
+
+    version: int
+    before: int
+    value: int
+    actor: str
+    reason: str
+    at: int
+
+
+class Suspect(Frozen):
+    """A value that is not ours, seen once."""
+
+    value: int
+    first_seen: int
+
+
+class PriorityLedger(Frozen):
+    """``base`` as submitted or as drifted; ``confirmed`` as Batch last showed or accepted it."""
+
+    base: int | None = None
+    boosts: tuple[Boost, ...] = ()
+    version: int = 0
+    wish: Wish | None = None
+    sent: tuple[Sent, ...] = ()
+    confirmed: int | None = None
+    suspect: Suspect | None = None
+
+
+class Done(Frozen):
+    """A value of ours took effect."""
+
+    sent: Sent
+
+
+class Drift(Frozen):
+    """Somebody else's value was taken as the base; ``ended`` are the boosts that it superseded."""
+
+    before: int
+    value: int
+    first_seen: int
+    ended: tuple[Boost, ...]
+
+
+def live_boosts(ledger: PriorityLedger) -> tuple[Boost, ...]:
+    """The boosts that have not ended."""
+    return tuple(boost for boost in ledger.boosts if boost.end is None)
+
+
+def effective(ledger: PriorityLedger, bands: Bands) -> int:
+    """The priority that the base and the live boosts ask for. Raises ValueError without a base."""
+    if ledger.base is None:
+        raise ValueError("the base priority of the job is not known yet")
+    base = ledger.base
+    boosts = live_boosts(ledger)
+    raised = max((_clamped(base, boost, bands) for boost in boosts if boost.amount > 0), default=base)
+    lowered = min((boost.amount for boost in boosts if boost.amount < 0), default=0)
+    return min(HIGHEST, max(LOWEST, raised + lowered))
+
+
+def with_boost(ledger: PriorityLedger, boost: Boost) -> PriorityLedger:
+    """The ledger with one more boost; the same id twice changes nothing."""
+    if any(known.id == boost.id for known in ledger.boosts):
+        return ledger
+    return ledger.model_copy(update={"boosts": _bounded((*ledger.boosts, boost))})
+
+
+def end_boosts(
+    ledger: PriorityLedger, ids: frozenset[str], why: BoostEnd, at: int
+) -> tuple[PriorityLedger, tuple[Boost, ...]]:
+    """The ledger with the live boosts among ``ids`` ended, and those boosts."""
+    changed = {
+        boost.id: boost.model_copy(update={"end": why, "ended_at": at})
+        for boost in live_boosts(ledger)
+        if boost.id in ids
+    }
+    boosts = tuple(changed.get(boost.id, boost) for boost in ledger.boosts)
+    return ledger.model_copy(update={"boosts": boosts}), tuple(changed.values())
+
+
+def expected(ledger: PriorityLedger) -> int | None:
+    """What Batch will show once the open wish is done."""
+    return ledger.wish.value if ledger.wish else ledger.confirmed
+
+
+def wish_for(
+    ledger: PriorityLedger, bands: Bands, *, actor: str, reason: str, now: int, life: int
+) -> PriorityLedger:
+    """The ledger with the wish that its boosts ask for: none when Batch shows that value already."""
+    value = effective(ledger, bands)
+    if value == expected(ledger):
+        return ledger
+    if value == ledger.confirmed and not ledger.sent:
+        return ledger.model_copy(update={"wish": None})
+    version = ledger.version + 1
+    wish = Wish(
+        version=version, value=value, actor=actor, reason=reason, created_at=now, not_after=now + life
+    )
+    return ledger.model_copy(update={"version": version, "wish": wish})
+
+
+def intend(ledger: PriorityLedger, before: int, now: int) -> PriorityLedger:
+    """The ledger that remembers the open wish's value as ours: committed before it is sent."""
+    wish = ledger.wish
+    if wish is None or any(sent.version == wish.version for sent in ledger.sent):
+        return ledger
+    sent = Sent(
+        version=wish.version, before=before, value=wish.value, actor=wish.actor, reason=wish.reason, at=now
+    )
+    return ledger.model_copy(update={"sent": (*ledger.sent, sent)[-KEPT_SENT:]})
+
+
+def confirm(ledger: PriorityLedger, value: int) -> tuple[PriorityLedger, Done | None]:
+    """The ledger after Batch showed or accepted ``value``, and the act of ours that this proves."""
+    done = next((sent for sent in reversed(ledger.sent) if sent.value == value), None)
+    wish = None if ledger.wish and ledger.wish.value == value else ledger.wish
+    sent = ledger.sent if done is None else tuple(one for one in ledger.sent if one.version > done.version)
+    update = {"confirmed": value, "suspect": None, "wish": wish, "sent": sent}
+    return ledger.model_copy(update=update), Done(sent=done) if done else None
+
+
+def read(
+    ledger: PriorityLedger, value: int, read_at: int, settle: int
+) -> tuple[PriorityLedger, Done | Drift | None]:
+    """The ledger after a Describe showed ``value``.
+
+    The first read gives the base. A value that is neither confirmed nor sent by us is a suspect, and drift
+    once it was read twice with ``settle`` milliseconds in between.
+    """
+    if ledger.base is None:
+        return ledger.model_copy(update={"base": value, "confirmed": value}), None
+    if value == ledger.confirmed and not any(sent.value == value for sent in ledger.sent):
+        return ledger.model_copy(update={"suspect": None}), None
+    if any(sent.value == value for sent in ledger.sent):
+        return confirm(ledger, value)
+    suspect = ledger.suspect
+    if suspect is None or suspect.value != value:
+        return ledger.model_copy(update={"suspect": Suspect(value=value, first_seen=read_at)}), None
+    if read_at - suspect.first_seen < settle:
+        return ledger, None
+    return _accept(ledger, suspect)
+
+
+def _accept(ledger: PriorityLedger, suspect: Suspect) -> tuple[PriorityLedger, Drift]:
+    """Drift becomes the base as it is: every boost ends, the open wish dies, nothing is sent."""
+    live = frozenset(boost.id for boost in live_boosts(ledger))
+    ended_ledger, ended = end_boosts(ledger, live, "superseded", suspect.first_seen)
+    before = ledger.base if ledger.confirmed is None else ledger.confirmed
+    drift = Drift(before=before or 0, value=suspect.value, first_seen=suspect.first_seen, ended=ended)
+    update = {"base": suspect.value, "confirmed": suspect.value, "suspect": None, "wish": None, "sent": ()}
+    return ended_ledger.model_copy(update=update), drift
+
+
+def _clamped(base: int, boost: Boost, bands: Bands) -> int:
+    """A boost reaches at most the top of its band; a base above that is left alone, never lowered."""
+    band = bands.human if boost.kind == "human" else bands.automatic
+    return max(base, min(base + boost.amount, band.highest))
+
+
+def _bounded(boosts: tuple[Boost, ...]) -> tuple[Boost, ...]:
+    ended = [boost.id for boost in boosts if boost.end is not None]
+    forgotten = frozenset(ended[: max(0, len(ended) - KEPT_ENDED_BOOSTS)])
+    return tuple(boost for boost in boosts if boost.id not in forgotten)

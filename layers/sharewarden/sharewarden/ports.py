@@ -1,0 +1,109 @@
+"""What the use cases need from the world. ``aws/`` implements these over boto3; the tools hold fakes.
+
+Errors: ``Unavailable`` when AWS could not be asked (throttled, timed out, refused): unknown is not failed, so
+the caller defers. ``Conflict`` when somebody else committed in between: read again and decide again.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol, TypeVar
+
+from .domain.audit import AuditFact, AuditRecord
+from .domain.base import Frozen
+from .domain.observation import JobDescription, JobSummary, ShareDescription, Status
+from .domain.policy import Policy
+from .domain.record import JobRecord
+from .domain.stored import Stored
+
+T = TypeVar("T", bound=Stored)
+
+
+class Unavailable(Exception):
+    """AWS could not be asked, or gave no usable answer. Nothing is known; try later."""
+
+
+class Conflict(Exception):
+    """The item changed since it was read."""
+
+
+class Page(Frozen):
+    """Job summaries and the token of the next page (None: the last one)."""
+
+    jobs: tuple[JobSummary, ...]
+    next_token: str | None = None
+
+
+class Clock(Protocol):
+    def now(self) -> int:
+        """The time in epoch milliseconds."""
+        ...
+
+
+class Batch(Protocol):
+    """AWS Batch. Every method raises Unavailable."""
+
+    def describe(self, job: str) -> JobDescription | None:
+        """The job by its ARN or id; None when Batch says that it knows no such job."""
+        ...
+
+    def jobs(self, queue: str, status: Status, token: str | None) -> Page:
+        """One page of the queue's jobs in one state."""
+        ...
+
+    def shares(self, queue: str) -> Sequence[ShareDescription]:
+        """Every quota share of the queue."""
+        ...
+
+    def set_priority(self, job: str, priority: int) -> None:
+        """UpdateServiceJob with an absolute value. Only ``apply`` calls it."""
+        ...
+
+
+class Ledger(Protocol):
+    """The State and Audit tables."""
+
+    def load(self, kind: type[T], key: str) -> T | None:
+        """The stored item, or None."""
+        ...
+
+    def commit(self, items: Sequence[Stored], facts: Sequence[AuditFact], now: int) -> None:
+        """Write all items and facts, or nothing.
+
+        Each item must still have the version it was read with (0: must not exist). A fact whose key is on
+        record already is left as it stands. Raises Conflict.
+        """
+        ...
+
+    def open_jobs(self, queue: str) -> Iterator[JobRecord]:
+        """The records of the queue that are not closed; may lag behind the last commit."""
+        ...
+
+
+class AuditReader(Protocol):
+    def by_job(self, job: str, since: int) -> Iterator[AuditRecord]:
+        """The job's records from ``since`` on, oldest first."""
+        ...
+
+    def by_share(self, queue: str, share: str, since: int, until: int) -> Iterator[AuditRecord]:
+        """The share's records between the two times, oldest first."""
+        ...
+
+
+class WishQueue(Protocol):
+    def send(self, job: str, version: int, once: str) -> None:
+        """Ask ``apply`` to look at the job's wish; equal ``once`` within five minutes is sent once.
+
+        Raises Unavailable.
+        """
+        ...
+
+
+class DeadLetters(Protocol):
+    def bury(self, body: str, reason: str, origin: str) -> None:
+        """Keep a message that can never be processed, with the reason, for a person. Raises Unavailable."""
+        ...
+
+
+class Policies(Protocol):
+    def current(self) -> Policy:
+        """The policy in force, at most a minute old; the safe defaults when none was ever pushed."""
+        ...

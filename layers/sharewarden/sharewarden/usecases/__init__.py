@@ -1,0 +1,1 @@
+"""What Sharewarden does: each use case gets its ports as arguments."""
