@@ -5,6 +5,7 @@ the caller defers. ``Conflict`` when somebody else committed in between: read ag
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from .domain.audit import AuditFact, AuditRecord
@@ -15,6 +16,9 @@ from .domain.record import JobRecord
 from .domain.stored import Stored
 
 T = TypeVar("T", bound=Stored)
+
+#: The most items and facts in one commit (DynamoDB API, TransactWriteItems).
+MAX_ACTIONS = 100
 
 
 class Unavailable(Exception):
@@ -69,7 +73,8 @@ class Ledger(Protocol):
         """Write all items and facts, or nothing.
 
         Each item must still have the version it was read with (0: must not exist). A fact whose key is on
-        record already is left as it stands. Raises Conflict.
+        record already is left as it stands. Raises Conflict, Unavailable, and ValueError for more than
+        MAX_ACTIONS items and facts or an item that is too big to store.
         """
         ...
 
@@ -107,3 +112,23 @@ class Policies(Protocol):
     def current(self) -> Policy:
         """The policy in force, at most a minute old; the safe defaults when none was ever pushed."""
         ...
+
+
+@dataclass(frozen=True)
+class Runtime:
+    """The ports of one deployment, and the ARNs of the queues that it looks after.
+
+    ``bootstrap.aws_runtime`` makes the real one; the use cases take it as their first argument.
+    """
+
+    batch: Batch
+    ledger: Ledger
+    audit: AuditReader
+    wishes: WishQueue
+    dead_letters: DeadLetters
+    policies: Policies
+    clock: Clock
+    queues: frozenset[str]
+    classic_queues: frozenset[str] = frozenset()
+    own_role: str | None = None
+    """Name of the role that ``apply`` acts as: CloudTrail's echo of our own calls is not news."""

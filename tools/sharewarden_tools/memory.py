@@ -1,0 +1,211 @@
+"""The ports in memory: for ``sharewarden react FILE``, the simulation, the bench and the tests.
+
+They keep the promises of ``sharewarden.ports``: ``tests/contract/test_ledger.py`` holds the ledger here and the
+one on DynamoDB to the same suite. Stored values are frozen, so nothing is copied.
+"""
+
+from collections.abc import Iterator, Sequence
+from threading import Lock
+from typing import NamedTuple, TypeVar
+
+from sharewarden.domain.audit import AuditFact, AuditRecord
+from sharewarden.domain.base import last_part
+from sharewarden.domain.observation import JobDescription, JobSummary, ShareDescription, Status
+from sharewarden.domain.policy import Policy
+from sharewarden.domain.record import JobRecord
+from sharewarden.domain.stored import MINUTE, Stored
+from sharewarden.ports import MAX_ACTIONS, Clock, Conflict, Page, Unavailable
+
+T = TypeVar("T", bound=Stored)
+
+PAGE_SIZE = 100
+
+
+class MemoryClock:
+    """A clock that stands still until it is set; epoch milliseconds."""
+
+    def __init__(self, now: int = 0) -> None:
+        self.at = now
+
+    def now(self) -> int:
+        return self.at
+
+    def advance(self, ms: int) -> None:
+        """Let ``ms`` milliseconds pass."""
+        self.at += ms
+
+
+class MemoryLedger:
+    """Ledger and AuditReader. ``items`` by (kind, key) and ``facts`` by key lie open to tests."""
+
+    def __init__(self) -> None:
+        self.items: dict[tuple[str, str], Stored] = {}
+        self.facts: dict[str, AuditRecord] = {}
+        self._lock = Lock()
+
+    def load(self, kind: type[T], key: str) -> T | None:
+        item = self.items.get((kind.item, key))
+        return item if isinstance(item, kind) else None
+
+    def commit(self, items: Sequence[Stored], facts: Sequence[AuditFact], now: int) -> None:
+        if len(items) + len(facts) > MAX_ACTIONS:
+            raise ValueError(f"a commit has at most {MAX_ACTIONS} items and facts")
+        with self._lock:
+            for item in items:
+                self._check(item)
+            for item in items:
+                self._put(item)
+            for fact in facts:
+                if fact.key not in self.facts:
+                    self.facts[fact.key] = AuditRecord(**dict(fact), recorded_at=now)
+
+    def open_jobs(self, queue: str) -> Iterator[JobRecord]:
+        jobs = [
+            item for item in self.items.values() if isinstance(item, JobRecord) and item.open_queue == queue
+        ]
+        yield from sorted(jobs, key=lambda job: job.created_at)
+
+    def by_job(self, job: str, since: int) -> Iterator[AuditRecord]:
+        yield from _oldest_first(fact for fact in self.facts.values() if fact.job == job and fact.at >= since)
+
+    def by_share(self, queue: str, share: str, since: int, until: int) -> Iterator[AuditRecord]:
+        yield from _oldest_first(
+            fact
+            for fact in self.facts.values()
+            if fact.queue == queue and fact.share == share and since <= fact.at <= until
+        )
+
+    def _check(self, item: Stored) -> None:
+        known = self.items.get((item.item, item.key))
+        if item.version != (known.version if known else 0):
+            raise Conflict(f"{item.item}#{item.key} is no longer at version {item.version}")
+
+    def _put(self, item: Stored) -> None:
+        self.items[(item.item, item.key)] = item.model_copy(update={"version": item.version + 1})
+
+
+class Message(NamedTuple):
+    """What ``apply`` is asked to look at."""
+
+    job: str
+    version: int
+
+
+class MemoryWishQueue:
+    """WishQueue. ``sent`` holds all messages ever sent, ``drain`` hands out those not yet handled."""
+
+    KEPT_APART = 5 * MINUTE
+    """How long SQS FIFO queues remember a de-duplication id (SQS developer guide)."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.sent: list[Message] = []
+        self._clock = clock
+        self._handled = 0
+        self._once: dict[str, int] = {}
+
+    def send(self, job: str, version: int, once: str) -> None:
+        now = self._clock.now()
+        if now - self._once.get(once, now - self.KEPT_APART) < self.KEPT_APART:
+            return
+        self._once[once] = now
+        self.sent.append(Message(job, version))
+
+    def drain(self) -> Iterator[Message]:
+        """The messages in the order of sending, also those sent while earlier ones are handled."""
+        while self._handled < len(self.sent):
+            self._handled += 1
+            yield self.sent[self._handled - 1]
+
+
+class Buried(NamedTuple):
+    """A message for a person."""
+
+    body: str
+    reason: str
+    origin: str
+
+
+class MemoryDeadLetters:
+    """DeadLetters, as a list."""
+
+    def __init__(self) -> None:
+        self.buried: list[Buried] = []
+
+    def bury(self, body: str, reason: str, origin: str) -> None:
+        self.buried.append(Buried(body, reason, origin))
+
+
+class MemoryPolicies:
+    """Policies; set ``policy`` to push another one."""
+
+    def __init__(self, policy: Policy | None = None) -> None:
+        self.policy = policy or Policy()
+
+    def current(self) -> Policy:
+        return self.policy
+
+
+class MemoryBatch:
+    """Batch without a scheduler: it says what it was told.
+
+    ``descriptions`` by job key, ``quota_shares`` by queue ARN. While ``down`` holds a text, every call raises
+    Unavailable with it. ``described`` and ``priorities`` record the calls.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self.descriptions: dict[str, JobDescription] = {}
+        self.quota_shares: dict[str, list[ShareDescription]] = {}
+        self.down: str | None = None
+        self.described: list[str] = []
+        self.priorities: list[tuple[str, int]] = []
+        self._clock = clock
+
+    def tell(self, description: JobDescription) -> None:
+        """Make ``description`` the truth about its job."""
+        self.descriptions[description.job] = description
+
+    def describe(self, job: str) -> JobDescription | None:
+        self._reach()
+        self.described.append(last_part(job))
+        known = self.descriptions.get(last_part(job))
+        return known.model_copy(update={"read_at": self._clock.now()}) if known else None
+
+    def jobs(self, queue: str, status: Status, token: str | None) -> Page:
+        self._reach()
+        found = [job for job in self.descriptions.values() if job.queue == queue and job.status == status]
+        start = int(token or 0)
+        end = start + PAGE_SIZE
+        rows = tuple(map(_summary, found[start:end]))
+        return Page(jobs=rows, next_token=str(end) if end < len(found) else None)
+
+    def shares(self, queue: str) -> Sequence[ShareDescription]:
+        self._reach()
+        return tuple(self.quota_shares.get(queue, ()))
+
+    def set_priority(self, job: str, priority: int) -> None:
+        self._reach()
+        known = self.descriptions.get(last_part(job))
+        if known is None:
+            raise Unavailable(f"UpdateServiceJob: no job {job}")
+        self.priorities.append((known.job, priority))
+        self.tell(known.model_copy(update={"priority": priority}))
+
+    def _reach(self) -> None:
+        if self.down is not None:
+            raise Unavailable(self.down)
+
+
+def _oldest_first(facts: Iterator[AuditRecord]) -> list[AuditRecord]:
+    return sorted(facts, key=lambda fact: fact.at)
+
+
+def _summary(job: JobDescription) -> JobSummary:
+    return JobSummary(
+        job=job.job,
+        arn=job.arn,
+        name=job.name,
+        status=job.status,
+        created_at=job.created_at,
+        share=job.share,
+        attempt=job.attempt,
+    )
