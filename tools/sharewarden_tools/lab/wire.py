@@ -1,0 +1,392 @@
+"""The wire protocols of Batch, SageMaker and SQS, driven by botocore's own service models.
+
+A request is routed by the model's HTTP method and URI (rest-json: Batch) or by ``X-Amz-Target`` (json 1.x:
+SageMaker, SQS), checked against the model, handed to an operation that takes and returns plain dicts in the
+model's shapes, and the result is checked again before it is written. So unmodified SDKs can talk to the lab.
+
+What is *not* checked: SigV4 signatures, credentials, permissions (a request without ``Authorization`` is
+fine) and the ``User-Agent``. Stricter than AWS: an unknown input member is refused instead of ignored,
+since ignoring it would claim a behaviour that the lab does not have.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+import json
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+from urllib.parse import parse_qs, unquote
+
+import botocore.session
+from botocore.awsrequest import AWSResponse
+from botocore.compat import HTTPHeaders
+from botocore.exceptions import ConnectionClosedError
+from botocore.model import ListShape, MapShape, OperationModel, ServiceModel, Shape, StructureShape
+from botocore.validate import ParamValidator
+
+from .errors import ApiError
+
+Params = dict[str, Any]
+Operation = Callable[[Params], Params]
+Operations = Mapping[str, Mapping[str, Operation]]
+
+
+class Fault(enum.Enum):
+    """What goes wrong with one call; ``LOST`` means that the act happens but its answer never arrives."""
+
+    THROTTLE = "throttle"
+    FAIL = "fail"
+    LOST = "lost"
+
+
+Faults = Callable[[str, str], Fault | None]
+"""(service, operation) -> the fault of this call, if any; asked once for each valid call."""
+
+
+class LostAnswerError(Exception):
+    """The operation was carried out, and its answer must not reach the caller."""
+
+
+class LabBugError(Exception):
+    """The lab itself broke its contract: an operation returned what the service's model does not allow."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """``path`` is still percent-encoded and without the query; header names are lower-case."""
+
+    method: str
+    path: str
+    query: str = ""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    body: bytes = b""
+
+
+@dataclass(frozen=True)
+class Response:
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """The (code, HTTP status) that a service uses for the errors every operation shares."""
+
+    invalid: tuple[str, int]
+    throttled: tuple[str, int]
+    failed: tuple[str, int]
+
+
+# Throttling of Batch: re:Post "aws-batch-requests-error" (429, although the model does not list it).
+DIALECTS = {
+    "batch": Dialect(("ClientException", 400), ("TooManyRequestsException", 429), ("ServerException", 500)),
+    "sagemaker": Dialect(
+        ("ValidationException", 400), ("ThrottlingException", 400), ("InternalFailure", 500)
+    ),
+    "sqs": Dialect(("InvalidParameterValue", 400), ("ThrottlingException", 400), ("InternalFailure", 500)),
+}
+
+# The model marks startedAt as required, which cannot hold for a job that has not started yet.
+_NOT_REALLY_REQUIRED = {("batch", "DescribeServiceJobResponse", "startedAt")}
+
+
+def no_faults(_service: str, _operation: str) -> Fault | None:
+    return None
+
+
+class Wire:
+    """Answers requests for every service in ``operations`` at one address.
+
+    ``faults`` may be replaced while running. Not thread-safe: the caller locks around :meth:`answer`.
+    A signed request runs its operation inside ``acting_as(access key id)``.
+    """
+
+    def __init__(
+        self,
+        operations: Operations,
+        faults: Faults = no_faults,
+        acting_as: Callable[[str], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        self.operations = operations
+        self.faults = faults
+        self._acting_as = acting_as
+        self._request_ids = itertools.count(1)
+
+    def answer(self, request: Request) -> Response:
+        """Raises LostAnswerError for that fault, LabBugError for a wrong result; AWS errors are answers."""
+        service = _service_of(request)
+        try:
+            result = self._call(service, request)
+        except ApiError as error:
+            return self._error(service, error)
+        return self._response(service, 200, {}, result)
+
+    def _call(self, service: str, request: Request) -> Params:
+        operation, labels = _route(service, request)
+        function = self._find(service, operation)
+        params = _parse(operation, request, labels)
+        _check_input(service, operation, params)
+        fault = self.faults(service, operation.name)
+        _refuse(service, fault)
+        caller = access_key_id(request.headers)
+        with self._acting_as(caller) if caller else nullcontext():
+            result = function(params)
+        _check_output(operation, result)
+        if fault is Fault.LOST:
+            raise LostAnswerError(f"{service} {operation.name}")
+        return result
+
+    def _find(self, service: str, operation: OperationModel) -> Operation:
+        function = self.operations.get(service, {}).get(operation.name)
+        if function is None:
+            raise _unknown(service, f"the lab does not have the {service} operation {operation.name}")
+        return function
+
+    def _error(self, service: str, error: ApiError) -> Response:
+        body = {"message": error.message}
+        if service == "batch":
+            return self._response(service, error.status, {"x-amzn-ErrorType": error.code}, body)
+        headers = {"x-amzn-query-error": f"{error.code};Sender"} if service == "sqs" else {}
+        return self._response(service, error.status, headers, {"__type": error.code, **body})
+
+    def _response(self, service: str, status: int, headers: Mapping[str, str], body: Params) -> Response:
+        version = service_model(service).metadata["jsonVersion"]
+        kind = "application/json" if service == "batch" else f"application/x-amz-json-{version}"
+        request_id = f"lab-{next(self._request_ids):08d}"
+        return Response(
+            status,
+            {"Content-Type": kind, "x-amzn-RequestId": request_id, **headers},
+            json.dumps(body).encode(),
+        )
+
+
+def server_failure(error: Exception) -> Response:
+    """What a caller sees when the lab itself broke: HTTP 500 that names the cause, in both protocols."""
+    body = {"__type": "ServerException", "message": f"the lab failed: {type(error).__name__}: {error}"}
+    headers = {"Content-Type": "application/json", "x-amzn-ErrorType": "ServerException"}
+    return Response(500, headers, json.dumps(body).encode())
+
+
+def in_process(client: Any, wire: Wire) -> None:
+    """Make a boto3 client talk to ``wire`` without a socket; signing and retries stay the SDK's own."""
+    client.meta.events.register("before-send", lambda request, **_: _send(wire, request))
+
+
+def seeded_faults(seed: int, *, throttle: float = 0.0, fail: float = 0.0, lost: float = 0.0) -> Faults:
+    """Faults with these probabilities per call; the same calls in the same order fail the same way."""
+    rng = random.Random(seed)
+    steps = ((throttle, Fault.THROTTLE), (throttle + fail, Fault.FAIL), (throttle + fail + lost, Fault.LOST))
+
+    def draw(_service: str, _operation: str) -> Fault | None:
+        roll = rng.random()
+        return next((fault for limit, fault in steps if roll < limit), None)
+
+    return draw
+
+
+def access_key_id(headers: Mapping[str, str]) -> str | None:
+    """The caller of a signed request (SigV4 ``Credential=AKID/date/region/service/aws4_request``)."""
+    found = re.search(r"Credential=([^/,\s]+)/", headers.get("authorization", ""))
+    return found[1] if found else None
+
+
+@cache
+def service_model(service: str) -> ServiceModel:
+    loader = botocore.session.get_session().get_component("data_loader")
+    raw = loader.load_service_model(service, "service-2")
+    for _, shape, member in (entry for entry in _NOT_REALLY_REQUIRED if entry[0] == service):
+        raw["shapes"][shape]["required"].remove(member)
+    return ServiceModel(raw, service)
+
+
+# --- routing and parsing --------------------------------------------------------------------------------
+
+
+def _service_of(request: Request) -> str:
+    target = request.headers.get("x-amz-target", "")
+    prefixes = {service_model(name).metadata["targetPrefix"]: name for name in ("sagemaker", "sqs")}
+    return prefixes.get(target.partition(".")[0], "batch")
+
+
+def _route(service: str, request: Request) -> tuple[OperationModel, dict[str, str]]:
+    if service == "batch":
+        return _route_rest(request)
+    name = request.headers["x-amz-target"].partition(".")[2]
+    if name not in service_model(service).operation_names:
+        raise _unknown(service, f"{service} has no operation {name}")
+    return service_model(service).operation_model(name), {}
+
+
+def _route_rest(request: Request) -> tuple[OperationModel, dict[str, str]]:
+    for method, pattern, name in _rest_routes():
+        found = pattern.fullmatch(request.path)
+        if found and method == request.method:
+            labels = {label: unquote(value) for label, value in found.groupdict().items()}
+            return service_model("batch").operation_model(name), labels
+    raise _unknown("batch", f"no Batch operation is {request.method} {request.path}")
+
+
+@cache
+def _rest_routes() -> list[tuple[str, re.Pattern[str], str]]:
+    model = service_model("batch")
+    operations = (model.operation_model(name) for name in model.operation_names)
+    return [(op.http["method"], _uri_pattern(op.http["requestUri"]), op.name) for op in operations]
+
+
+def _uri_pattern(uri: str) -> re.Pattern[str]:
+    return re.compile(re.sub(r"\\{(\w+)\\}", r"(?P<\1>[^/]+)", re.escape(uri)))
+
+
+def _parse(operation: OperationModel, request: Request, labels: Mapping[str, str]) -> Params:
+    params = _json_object(request.body)
+    query = parse_qs(request.query, keep_blank_values=True)
+    for member, shape in _input_members(operation).items():
+        name = shape.serialization.get("name", member)
+        if shape.serialization.get("location") == "uri":
+            params[member] = labels[name]
+        elif shape.serialization.get("location") == "querystring" and name in query:
+            params[member] = query[name] if shape.type_name == "list" else query[name][0]
+    return params
+
+
+def _input_members(operation: OperationModel) -> Mapping[str, Shape]:
+    members: Mapping[str, Shape] = operation.input_shape.members if operation.input_shape else {}
+    return members
+
+
+def _json_object(body: bytes) -> Params:
+    try:
+        value: Any = json.loads(body or b"{}")
+    except ValueError as error:
+        raise ApiError("SerializationException", f"the body is not JSON: {error}", 400) from error
+    if not isinstance(value, dict):
+        raise ApiError("SerializationException", "the body is not a JSON object", 400)
+    return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+
+
+def _without_nulls(value: Any) -> Any:
+    """JSON null means absent in both protocols."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return [_without_nulls(item) for item in value] if isinstance(value, list) else value
+
+
+def _unknown(service: str, message: str) -> ApiError:
+    return ApiError("UnknownOperationException", message, 404 if service == "batch" else 400)
+
+
+def _refuse(service: str, fault: Fault | None) -> None:
+    if fault is Fault.THROTTLE:
+        code, status = DIALECTS[service].throttled
+        raise ApiError(code, "Rate exceeded (injected)", status)
+    if fault is Fault.FAIL:
+        code, status = DIALECTS[service].failed
+        raise ApiError(code, "Internal failure (injected)", status)
+
+
+# --- checks against the model ---------------------------------------------------------------------------
+
+
+def _check_input(service: str, operation: OperationModel, params: Params) -> None:
+    problems = _problems(params, operation.input_shape)
+    if problems:
+        code, status = DIALECTS[service].invalid
+        raise ApiError(code, f"{len(problems)} validation error(s) detected: {'; '.join(problems)}", status)
+
+
+def _check_output(operation: OperationModel, result: Params) -> None:
+    problems = _problems(result, operation.output_shape)
+    if problems:
+        raise LabBugError(f"{operation.name} returned a wrong shape: {'; '.join(problems)}")
+
+
+def _problems(value: Params, shape: Shape | None) -> list[str]:
+    if shape is None:
+        return [f"unexpected members {sorted(value)}"] if value else []
+    report = ParamValidator().validate(value, shape)
+    if report.has_errors():
+        return str(report.generate_report()).splitlines()
+    return list(_violations(value, shape, ""))
+
+
+def _violations(value: Any, shape: Shape, path: str) -> Iterator[str]:
+    """The constraints that the services enforce and botocore's validator leaves out."""
+    label = path.lstrip(".") or "input"
+    yield from (f"Value at '{label}' failed to satisfy constraint: {text}" for text in _broken(value, shape))
+    for child, child_shape, child_path in _children(value, shape, path):
+        yield from _violations(child, child_shape, child_path)
+
+
+def _broken(value: Any, shape: Shape) -> Iterator[str]:
+    rules = shape.metadata
+    if "enum" in rules and value not in rules["enum"]:
+        yield f"Member must satisfy enum value set: {rules['enum']}"
+    if "max" in rules and _size(value) > rules["max"]:
+        yield f"Member must have size or value at most {rules['max']}"
+    if "pattern" in rules and not _pattern(rules["pattern"]).fullmatch(value):
+        yield f"Member must satisfy regular expression pattern: {rules['pattern']}"
+    if isinstance(value, bool) and shape.type_name in ("integer", "long"):
+        yield "Member must be a number"
+
+
+def _size(value: Any) -> float:
+    return len(value) if isinstance(value, str | list | dict) else float(value)
+
+
+@cache
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text)
+
+
+def _children(value: Any, shape: Shape, path: str) -> Iterator[tuple[Any, Shape, str]]:
+    if isinstance(shape, StructureShape):
+        yield from ((value[name], shape.members[name], f"{path}.{name}") for name in value)
+    elif isinstance(shape, ListShape):
+        yield from ((item, shape.member, f"{path}[{index}]") for index, item in enumerate(value))
+    elif isinstance(shape, MapShape):
+        for key, item in value.items():
+            yield key, shape.key, f"{path} key {key}"
+            yield item, shape.value, f"{path}.{key}"
+
+
+# --- without a socket -----------------------------------------------------------------------------------
+
+
+def _send(wire: Wire, request: Any) -> Any:
+    """A botocore ``before-send`` hook: an AWSPreparedRequest in, an AWSResponse out."""
+    path, _, query = request.url.partition("://")[2].partition("/")[2].partition("?")
+    headers = {name.lower(): _text(value) for name, value in request.headers.items()}
+    body = request.body.encode() if isinstance(request.body, str) else request.body or b""
+    try:
+        response = wire.answer(Request(request.method, f"/{path}", query, headers, body))
+    except LostAnswerError as error:
+        raise ConnectionClosedError(endpoint_url=request.url, error=error) from error
+    return AWSResponse(request.url, response.status, _headers(response.headers), _Raw(response.body))
+
+
+def _headers(values: Mapping[str, str]) -> HTTPHeaders:
+    headers = HTTPHeaders()
+    for name, value in values.items():
+        headers[name] = value
+    return headers
+
+
+class _Raw:
+    """The part of a urllib3 response that botocore reads."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def stream(self) -> Iterator[bytes]:
+        yield self._body
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode() if isinstance(value, bytes) else value
