@@ -10,6 +10,9 @@ VENV ?= .venv
 SAM_VENV ?= .venvs/sam
 ARGS ?=
 
+# handed to tools/sam_build.sh when set
+export PYTHON313
+
 bin := $(VENV)/bin
 sam_bin := $(abspath $(SAM_VENV))/bin
 pip_install = $(1)/bin/python -m pip install -qq --disable-pip-version-check
@@ -74,18 +77,18 @@ clean:  ## Remove the environments, builds and caches
 
 $(VENV)/.demo.stamp: requirements-demo.txt pyproject.toml | $(bin)/python
 	@echo "installing what the demo needs into $(VENV) ..."
-	@$(call pip_install,$(VENV)) --require-hashes -r requirements-demo.txt
+	@$(call pip_install,$(VENV)) --no-deps --require-hashes -r requirements-demo.txt
 	@$(call pip_install,$(VENV)) --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(VENV)/.dev.stamp: requirements-dev.txt $(VENV)/.demo.stamp
 	@echo "installing what tests and gates need into $(VENV) ..."
-	@$(call pip_install,$(VENV)) --require-hashes -r requirements-dev.txt
+	@$(call pip_install,$(VENV)) --no-deps --require-hashes -r requirements-dev.txt
 	@touch $@
 
 $(SAM_VENV)/.stamp: requirements-sam.txt | $(SAM_VENV)/bin/python
 	@echo "installing the AWS SAM CLI into $(SAM_VENV) ..."
-	@$(call pip_install,$(SAM_VENV)) --require-hashes -r requirements-sam.txt
+	@$(call pip_install,$(SAM_VENV)) --no-deps --require-hashes -r requirements-sam.txt
 	@touch $@
 
 %/bin/python:

@@ -41,7 +41,7 @@ class TemplateError(ValueError):
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML with CloudFormation's short tags: `!Ref X` -> {"Ref": "X"}, `!Join [...]` -> {"Fn::Join": [...]}."""
+    """YAML with CloudFormation's short tags: `!Ref X` -> {"Ref": "X"}, `!Sub X` -> {"Fn::Sub": "X"}."""
 
 
 def _intrinsic(loader: yaml.SafeLoader, suffix: str, node: yaml.Node) -> dict[str, Any]:
@@ -94,7 +94,8 @@ def tables(template: Template) -> list[dict[str, Any]]:
     """Arguments of DynamoDB `create_table`, one dict a table; `TableName` is the logical id."""
     wanted = ("AttributeDefinitions", "KeySchema", "GlobalSecondaryIndexes", "BillingMode")
     return [
-        {"TableName": name} | {key: resource["Properties"][key] for key in wanted if key in resource["Properties"]}
+        {"TableName": name}
+        | {key: resource["Properties"][key] for key in wanted if key in resource["Properties"]}
         for name, resource in template["Resources"].items()
         if resource["Type"] == "AWS::DynamoDB::Table"
     ]
