@@ -93,6 +93,17 @@ DIALECTS = {
     "sqs": Dialect(("InvalidParameterValue", 400), ("ThrottlingException", 400), ("InternalFailure", 500)),
 }
 
+_SQS_OLD = "AWS.SimpleQueueService"
+QUERY_CODES = {
+    "QueueDoesNotExist": f"{_SQS_OLD}.NonExistentQueue",
+    "QueueNameExists": "QueueAlreadyExists",
+    "MessageNotInflight": f"{_SQS_OLD}.MessageNotInflight",
+    "EmptyBatchRequest": f"{_SQS_OLD}.EmptyBatchRequest",
+    "BatchEntryIdsNotDistinct": f"{_SQS_OLD}.BatchEntryIdsNotDistinct",
+    "TooManyEntriesInBatchRequest": f"{_SQS_OLD}.TooManyEntriesInBatchRequest",
+    "UnsupportedOperation": f"{_SQS_OLD}.UnsupportedOperation",
+}
+
 # The model marks startedAt as required, which cannot hold for a job that has not started yet.
 _NOT_REALLY_REQUIRED = {("batch", "DescribeServiceJobResponse", "startedAt")}
 
@@ -112,7 +123,7 @@ class Wire:
         self,
         operations: Operations,
         faults: Faults = no_faults,
-        acting_as: Callable[[str], AbstractContextManager[None]] = nullcontext,
+        acting_as: Callable[[str], AbstractContextManager[object]] = nullcontext,
     ) -> None:
         self.operations = operations
         self.faults = faults
@@ -153,7 +164,7 @@ class Wire:
         body = {"message": error.message}
         if service == "batch":
             return self._response(service, error.status, {"x-amzn-ErrorType": error.code}, body)
-        headers = {"x-amzn-query-error": f"{error.code};Sender"} if service == "sqs" else {}
+        headers = {"x-amzn-query-error": _query_error(error)} if service == "sqs" else {}
         return self._response(service, error.status, headers, {"__type": error.code, **body})
 
     def _response(self, service: str, status: int, headers: Mapping[str, str], body: Params) -> Response:
@@ -165,6 +176,11 @@ class Wire:
             {"Content-Type": kind, "x-amzn-RequestId": request_id, **headers},
             json.dumps(body).encode(),
         )
+
+
+def _query_error(error: ApiError) -> str:
+    """SQS also names an error as its older query protocol did; SDKs show that code to their users."""
+    return f"{QUERY_CODES.get(error.code, error.code)};Sender"
 
 
 def server_failure(error: Exception) -> Response:
