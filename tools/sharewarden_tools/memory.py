@@ -1,7 +1,7 @@
 """The ports in memory: for ``sharewarden react FILE``, the simulation, the bench and the tests.
 
-They keep the promises of ``sharewarden.ports``: ``tests/contract/test_ledger.py`` holds the ledger here and the
-one on DynamoDB to the same suite. Stored values are frozen, so nothing is copied.
+The ledger keeps the promises of ``sharewarden.ports`` by the same suite as the one on DynamoDB
+(``tests/contract/test_ledger.py``). Stored values are frozen, so nothing is copied.
 """
 
 from collections.abc import Iterator, Sequence

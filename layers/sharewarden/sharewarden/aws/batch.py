@@ -1,0 +1,200 @@
+"""Batch over boto3. Shapes: Batch API reference, DescribeServiceJob, ListServiceJobs, ListQuotaShares."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from botocore.exceptions import ClientError
+
+from sharewarden.aws.errors import asking, code, message
+from sharewarden.domain.base import last_part
+from sharewarden.domain.observation import AttemptSeen, JobDescription, JobSummary, ShareDescription, Status
+from sharewarden.ports import Clock, Page
+
+if TYPE_CHECKING:
+    from mypy_boto3_batch import BatchClient
+
+#: The most that ListServiceJobs gives at once.
+PAGE_SIZE = 100
+
+#: Batch documents the code (ClientException) but not the words, and uses the code for other refusals too.
+#: Only words that clearly say "no such job" count: a job wrongly taken for gone would be closed.
+_NO_SUCH_JOB = re.compile(
+    r"(not|n't) (be )?(found|find|exist)|no such|unknown (service )?job|no (service )?job\b.* found",
+    re.IGNORECASE,
+)
+
+Answer = Mapping[str, Any]
+
+
+class AwsBatch:
+    """Batch. Times of reading are taken before the call: an answer may be newer than it says, never older."""
+
+    def __init__(self, client: "BatchClient", clock: Clock) -> None:
+        self._client = client
+        self._clock = clock
+
+    def describe(self, job: str) -> JobDescription | None:
+        read_at = self._clock.now()
+        with asking("DescribeServiceJob"):
+            try:
+                answer = self._client.describe_service_job(jobId=job)
+            except ClientError as error:
+                if _knows_no_such_job(error):
+                    return None
+                raise
+            return _description(answer, read_at)
+
+    def jobs(self, queue: str, status: Status, token: str | None) -> Page:
+        paging: Any = {"nextToken": token} if token else {}
+        with asking("ListServiceJobs"):
+            answer = self._client.list_service_jobs(
+                jobQueue=queue, jobStatus=status, maxResults=PAGE_SIZE, **paging
+            )
+            rows = tuple(map(_summary, answer["jobSummaryList"]))
+        return Page(jobs=rows, next_token=answer.get("nextToken") or None)
+
+    def shares(self, queue: str) -> Sequence[ShareDescription]:
+        # The list holds all that DescribeQuotaShare tells, except tags, which nobody needs.
+        with asking("ListQuotaShares"):
+            pages = self._client.get_paginator("list_quota_shares").paginate(jobQueue=queue)
+            return tuple(_share(row) for page in pages for row in page["quotaShares"])
+
+    def set_priority(self, job: str, priority: int) -> None:
+        with asking("UpdateServiceJob"):
+            self._client.update_service_job(jobId=job, schedulingPriority=priority)
+
+
+def _knows_no_such_job(error: ClientError) -> bool:
+    return code(error) == "ClientException" and bool(_NO_SUCH_JOB.search(message(error)))
+
+
+def _description(answer: Answer, read_at: int) -> JobDescription:
+    preemptions = answer.get("preemptionSummary") or {}
+    return JobDescription(
+        job=last_part(answer["jobArn"]),
+        arn=answer["jobArn"],
+        read_at=read_at,
+        name=answer["jobName"],
+        queue=answer["jobQueue"],
+        status=answer["status"],
+        created_at=answer["createdAt"],
+        reason=answer.get("statusReason"),
+        share=answer.get("quotaShareName"),
+        priority=answer.get("schedulingPriority"),
+        scheduled_at=_time(answer, "scheduledAt"),
+        started_at=_time(answer, "startedAt"),
+        stopped_at=_time(answer, "stoppedAt"),
+        attempt=_training_job(answer.get("latestAttempt") or {}),
+        attempts=(
+            *_attempts(answer.get("attempts") or (), preempted=False),
+            *_attempts(preemptions.get("recentPreemptedAttempts") or (), preempted=True),
+        ),
+        preempted_count=preemptions.get("preemptedAttemptCount") or 0,
+        preemption_retries=(answer.get("preemptionConfiguration") or {}).get(
+            "preemptionRetriesBeforeTermination"
+        ),
+        tags=tuple(sorted((answer.get("tags") or {}).items())),
+        **_requested(answer.get("serviceRequestPayload")),
+    )
+
+
+def _summary(row: Answer) -> JobSummary:
+    return JobSummary(
+        job=last_part(row["jobArn"]),
+        arn=row["jobArn"],
+        name=row["jobName"],
+        status=row["status"],
+        created_at=row["createdAt"],
+        share=row.get("quotaShareName"),
+        attempt=_training_job(row.get("latestAttempt") or {}),
+    )
+
+
+def _share(row: Answer) -> ShareDescription:
+    sharing = row["resourceSharingConfiguration"]
+    borrows = sharing["strategy"] == "LEND_AND_BORROW"
+    preemption = row.get("preemptionConfiguration") or {}
+    return ShareDescription(
+        arn=row["quotaShareArn"],
+        name=row["quotaShareName"],
+        queue=row["jobQueueArn"],
+        limits=tuple(
+            sorted((limit["capacityUnit"], limit["maxCapacity"]) for limit in row["capacityLimits"])
+        ),
+        strategy=sharing["strategy"],
+        borrow_limit=sharing.get("borrowLimit", -1) if borrows else None,
+        in_share_preemption=preemption.get("inSharePreemption") == "ENABLED",
+        enabled=row.get("state") != "DISABLED",
+    )
+
+
+def _time(answer: Answer, name: str) -> int | None:
+    """The model calls ``startedAt`` required, which no waiting job can fulfil: 0 counts as not told."""
+    return answer.get(name) or None
+
+
+def _training_job(attempt: Answer) -> str | None:
+    return (attempt.get("serviceResourceId") or {}).get("value")
+
+
+def _attempts(rows: Iterable[Answer], *, preempted: bool) -> tuple[AttemptSeen, ...]:
+    named = ((row, _training_job(row)) for row in rows)
+    return tuple(
+        AttemptSeen(
+            training_job=training_job,
+            started_at=_time(row, "startedAt"),
+            stopped_at=_time(row, "stoppedAt"),
+            reason=row.get("statusReason"),
+            preempted=preempted,
+        )
+        for row, training_job in named
+        if training_job
+    )
+
+
+def _requested(payload: str | None) -> dict[str, Any]:
+    """What the job asks of SageMaker. Batch passes the payload on unchecked, so nothing in it is certain."""
+    request = _parsed(payload)
+    instance_type, count = _instances(_part(request, "ResourceConfig"))
+    return {
+        "instance_type": instance_type,
+        "instance_count": count,
+        "checkpoint_uri": _text(_part(request, "CheckpointConfig").get("S3Uri")),
+        "role": _text(request.get("RoleArn")),
+    }
+
+
+def _instances(config: Answer) -> tuple[str | None, int | None]:
+    """Instance type and count; a job of several types has no one type, so it counts as not known."""
+    groups = config.get("InstanceGroups") or [config]
+    if not isinstance(groups, list) or not all(isinstance(group, dict) for group in groups):
+        return None, None
+    kinds = {_text(group.get("InstanceType")) for group in groups}
+    counts = [_count(group.get("InstanceCount")) for group in groups]
+    if len(kinds) != 1:
+        return None, None
+    known = [count for count in counts if count is not None]
+    return kinds.pop(), sum(known) if len(known) == len(counts) else None
+
+
+def _parsed(payload: str | None) -> Answer:
+    try:
+        request = json.loads(payload or "{}")
+    except ValueError:
+        return {}
+    return request if isinstance(request, dict) else {}
+
+
+def _part(request: Answer, name: str) -> Answer:
+    part = request.get(name)
+    return part if isinstance(part, dict) else {}
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) and value else None
+
+
+def _count(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

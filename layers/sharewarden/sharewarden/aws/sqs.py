@@ -1,0 +1,59 @@
+"""The wishes' FIFO queue and the dead-letter queue over boto3."""
+
+import hashlib
+import json
+import re
+from typing import TYPE_CHECKING
+
+from sharewarden.aws.errors import asking
+
+if TYPE_CHECKING:
+    from mypy_boto3_sqs import SQSClient
+
+#: All characters but those that SQS takes (SQS API reference, SendMessage).
+_REFUSED = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+#: Attributes count towards the size of a message, and the body may need nearly all of it.
+LONGEST_REASON = 1000
+LONGEST_ORIGIN = 200
+
+
+class SqsWishQueue:
+    """WishQueue: one message group a job, so that wishes of one job are handled in order."""
+
+    def __init__(self, client: "SQSClient", url: str) -> None:
+        self._client = client
+        self._url = url
+
+    def send(self, job: str, version: int, once: str) -> None:
+        with asking("SendMessage"):
+            self._client.send_message(
+                QueueUrl=self._url,
+                MessageBody=json.dumps({"job": job, "version": version}),
+                MessageGroupId=job,
+                MessageDeduplicationId=hashlib.sha256(once.encode()).hexdigest(),
+            )
+
+
+class SqsDeadLetters:
+    """DeadLetters: the body stays as it came, so that a redrive can send it again."""
+
+    def __init__(self, client: "SQSClient", url: str) -> None:
+        self._client = client
+        self._url = url
+
+    def bury(self, body: str, reason: str, origin: str) -> None:
+        with asking("SendMessage"):
+            self._client.send_message(
+                QueueUrl=self._url,
+                MessageBody=_accepted(body),
+                MessageAttributes={
+                    "reason": {"DataType": "String", "StringValue": _accepted(reason[:LONGEST_REASON])},
+                    "origin": {"DataType": "String", "StringValue": _accepted(origin[:LONGEST_ORIGIN])},
+                },
+            )
+
+
+def _accepted(text: str) -> str:
+    """``text`` as SQS takes it: odd characters replaced, and never empty."""
+    return _REFUSED.sub("\ufffd", text) or "(empty)"

@@ -1,0 +1,82 @@
+"""The one composition root: the environment is read here, and the ports are made here."""
+
+import os
+from collections.abc import Mapping
+from functools import cache
+from typing import Annotated, Any
+
+import boto3
+from botocore.config import Config
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from .aws.batch import AwsBatch
+from .aws.clock import SystemClock
+from .aws.dynamodb import DynamoAuditReader, DynamoLedger
+from .aws.policies import DynamoPolicies
+from .aws.sqs import SqsDeadLetters, SqsWishQueue
+from .ports import Clock, Runtime
+
+#: A handler that waits long is paid twice: give up soon, the message comes again.
+CONFIG = Config(
+    retries={"mode": "standard", "total_max_attempts": 4},
+    connect_timeout=2,
+    read_timeout=5,
+)
+
+
+def _split(text: object) -> object:
+    return [part.strip() for part in text.split(",") if part.strip()] if isinstance(text, str) else text
+
+
+Text = Annotated[str, Field(min_length=1)]
+Arns = Annotated[frozenset[str], BeforeValidator(_split)]
+
+
+class Settings(BaseModel):
+    """The environment of a function, as the template sets it. Lists are separated by commas."""
+
+    # The error names the variable and hides the values: an environment holds credentials too.
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
+
+    state_table: Text = Field(alias="STATE_TABLE")
+    audit_table: Text = Field(alias="AUDIT_TABLE")
+    wishes_queue_url: Text = Field(alias="WISHES_QUEUE_URL")
+    events_dead_letters_url: Text = Field(alias="EVENTS_DEAD_LETTERS_URL")
+    queue_arns: Arns = Field(alias="QUEUE_ARNS", min_length=1)
+    classic_queue_arns: Arns = Field(alias="CLASSIC_QUEUE_ARNS", default=frozenset())
+    own_role: str | None = Field(alias="OWN_ROLE", default=None)
+    """Name of the role of ``apply``."""
+
+
+def settings(env: Mapping[str, str]) -> Settings:
+    """The settings in ``env``. Raises pydantic's ValidationError, which names each variable at fault."""
+    return Settings.model_validate(dict(env))
+
+
+def aws_runtime(env: Mapping[str, str], clock: Clock | None = None) -> Runtime:
+    """The ports over boto3, which takes Region, credentials and endpoints from the process's environment.
+
+    Raises pydantic's ValidationError.
+    """
+    given = settings(env)
+    clock = clock or SystemClock()
+    dynamodb: Any = boto3.client("dynamodb", config=CONFIG)
+    sqs: Any = boto3.client("sqs", config=CONFIG)
+    return Runtime(
+        batch=AwsBatch(boto3.client("batch", config=CONFIG), clock),
+        ledger=DynamoLedger(dynamodb, given.state_table, given.audit_table),
+        audit=DynamoAuditReader(dynamodb, given.audit_table),
+        wishes=SqsWishQueue(sqs, given.wishes_queue_url),
+        dead_letters=SqsDeadLetters(sqs, given.events_dead_letters_url),
+        policies=DynamoPolicies(dynamodb, given.state_table, clock),
+        clock=clock,
+        queues=given.queue_arns,
+        classic_queues=given.classic_queue_arns,
+        own_role=given.own_role,
+    )
+
+
+@cache
+def lambda_runtime() -> Runtime:
+    """The runtime of this process, made at first use and kept while Lambda keeps the process."""
+    return aws_runtime(os.environ)
