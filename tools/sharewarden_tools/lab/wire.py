@@ -23,14 +23,13 @@ from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, unquote
 
-import botocore.session
 from botocore.awsrequest import AWSResponse
 from botocore.compat import HTTPHeaders
 from botocore.exceptions import ConnectionClosedError
-from botocore.model import ListShape, MapShape, OperationModel, ServiceModel, Shape, StructureShape
-from botocore.validate import ParamValidator
+from botocore.model import OperationModel, Shape
 
 from .errors import ApiError
+from .shapes import problems, service_model
 
 Params = dict[str, Any]
 Operation = Callable[[Params], Params]
@@ -103,9 +102,6 @@ QUERY_CODES = {
     "TooManyEntriesInBatchRequest": f"{_SQS_OLD}.TooManyEntriesInBatchRequest",
     "UnsupportedOperation": f"{_SQS_OLD}.UnsupportedOperation",
 }
-
-# The model marks startedAt as required, which cannot hold for a job that has not started yet.
-_NOT_REALLY_REQUIRED = {("batch", "DescribeServiceJobResponse", "startedAt")}
 
 
 def no_faults(_service: str, _operation: str) -> Fault | None:
@@ -213,15 +209,6 @@ def access_key_id(headers: Mapping[str, str]) -> str | None:
     return found[1] if found else None
 
 
-@cache
-def service_model(service: str) -> ServiceModel:
-    loader = botocore.session.get_session().get_component("data_loader")
-    raw = loader.load_service_model(service, "service-2")
-    for _, shape, member in (entry for entry in _NOT_REALLY_REQUIRED if entry[0] == service):
-        raw["shapes"][shape]["required"].remove(member)
-    return ServiceModel(raw, service)
-
-
 # --- routing and parsing --------------------------------------------------------------------------------
 
 
@@ -307,69 +294,17 @@ def _refuse(service: str, fault: Fault | None) -> None:
         raise ApiError(code, "Internal failure (injected)", status)
 
 
-# --- checks against the model ---------------------------------------------------------------------------
-
-
 def _check_input(service: str, operation: OperationModel, params: Params) -> None:
-    problems = _problems(params, operation.input_shape)
-    if problems:
+    found = problems(params, operation.input_shape)
+    if found:
         code, status = DIALECTS[service].invalid
-        raise ApiError(code, f"{len(problems)} validation error(s) detected: {'; '.join(problems)}", status)
+        raise ApiError(code, f"{len(found)} validation error(s) detected: {'; '.join(found)}", status)
 
 
 def _check_output(operation: OperationModel, result: Params) -> None:
-    problems = _problems(result, operation.output_shape)
-    if problems:
-        raise LabBugError(f"{operation.name} returned a wrong shape: {'; '.join(problems)}")
-
-
-def _problems(value: Params, shape: Shape | None) -> list[str]:
-    if shape is None:
-        return [f"unexpected members {sorted(value)}"] if value else []
-    report = ParamValidator().validate(value, shape)
-    if report.has_errors():
-        return str(report.generate_report()).splitlines()
-    return list(_violations(value, shape, ""))
-
-
-def _violations(value: Any, shape: Shape, path: str) -> Iterator[str]:
-    """The constraints that the services enforce and botocore's validator leaves out."""
-    label = path.lstrip(".") or "input"
-    yield from (f"Value at '{label}' failed to satisfy constraint: {text}" for text in _broken(value, shape))
-    for child, child_shape, child_path in _children(value, shape, path):
-        yield from _violations(child, child_shape, child_path)
-
-
-def _broken(value: Any, shape: Shape) -> Iterator[str]:
-    rules = shape.metadata
-    if "enum" in rules and value not in rules["enum"]:
-        yield f"Member must satisfy enum value set: {rules['enum']}"
-    if "max" in rules and _size(value) > rules["max"]:
-        yield f"Member must have size or value at most {rules['max']}"
-    if "pattern" in rules and not _pattern(rules["pattern"]).fullmatch(value):
-        yield f"Member must satisfy regular expression pattern: {rules['pattern']}"
-    if isinstance(value, bool) and shape.type_name in ("integer", "long"):
-        yield "Member must be a number"
-
-
-def _size(value: Any) -> float:
-    return len(value) if isinstance(value, str | list | dict) else float(value)
-
-
-@cache
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text)
-
-
-def _children(value: Any, shape: Shape, path: str) -> Iterator[tuple[Any, Shape, str]]:
-    if isinstance(shape, StructureShape):
-        yield from ((value[name], shape.members[name], f"{path}.{name}") for name in value)
-    elif isinstance(shape, ListShape):
-        yield from ((item, shape.member, f"{path}[{index}]") for index, item in enumerate(value))
-    elif isinstance(shape, MapShape):
-        for key, item in value.items():
-            yield key, shape.key, f"{path} key {key}"
-            yield item, shape.value, f"{path}.{key}"
+    found = problems(result, operation.output_shape)
+    if found:
+        raise LabBugError(f"{operation.name} returned a wrong shape: {'; '.join(found)}")
 
 
 # --- without a socket -----------------------------------------------------------------------------------
