@@ -1,4 +1,4 @@
-"""Checks values against botocore's service models: its own validator, and the constraints that one leaves out."""
+"""Checks values against botocore's service models: its own validator and the constraints that leaves out."""
 
 from __future__ import annotations
 
