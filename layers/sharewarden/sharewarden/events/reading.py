@@ -1,0 +1,64 @@
+"""JSON into models, and what is wrong with it in one plain line."""
+
+import json
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+#: Characters of a foreign value that a message or a name may show.
+SHOWN = 60
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+class BadEvent(Exception):
+    """An event that no retry can make readable. ``str()`` is one line: the place and what is wrong there."""
+
+    def __init__(self, path: str, reason: str) -> None:
+        super().__init__(path, reason)
+        self.path = path
+        self.reason = reason
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.reason}"
+
+
+def read(model: type[Model], value: object, *path: str) -> Model:
+    """``value``, found at ``path``, as ``model``. Raises BadEvent about the first thing wrong in it."""
+    try:
+        return model.model_validate(value)
+    except ValidationError as error:
+        raise _bad(error, path) from None
+
+
+def canonical(value: object) -> str:
+    """JSON without spaces, members sorted, in ASCII."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"))
+
+
+def shown(value: object) -> str:
+    """``value`` for a message: short, on one line."""
+    if isinstance(value, dict):
+        return "an object"
+    if isinstance(value, list):
+        return "a list"
+    text = canonical(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def _bad(error: ValidationError, path: tuple[str, ...]) -> BadEvent:
+    first = error.errors(include_url=False, include_context=False)[0]
+    return BadEvent(_place((*path, *first["loc"])), _reason(first["type"], first["msg"], first["input"]))
+
+
+def _place(path: tuple[str | int, ...]) -> str:
+    steps = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)
+    return "".join(steps).removeprefix(".") or "event"
+
+
+def _reason(kind: str, message: str, value: object) -> str:
+    if kind == "missing":
+        return kind
+    if kind in {"model_type", "dict_type"}:
+        return f"{shown(value)} is not an object"
+    return f"{shown(value)} {message.removeprefix('Value error, ').replace('Input should', 'should', 1)}"
