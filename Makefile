@@ -8,6 +8,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV ?= .venv
 SAM_VENV ?= .venvs/sam
+DYNAMODB_LOCAL := .venvs/dynamodb-local
 ARGS ?=
 
 # handed to tools/sam_build.sh when set
@@ -34,8 +35,8 @@ test: $(VENV)/.dev.stamp  ## Run the tests (ARGS="-k name" narrows them)
 	@$(bin)/python -m pytest -q $(ARGS)
 
 .PHONY: contract
-contract: $(VENV)/.dev.stamp  ## Run the ledger's tests against DynamoDB Local (Linux; Java 17, npm, root)
-	@$(bin)/python tests/contract/dynamodb_local.py $(ARGS)
+contract: $(VENV)/.dev.stamp $(DYNAMODB_LOCAL)/.stamp  ## Run the ledger's tests against DynamoDB Local (Linux; Java 17, npm, root)
+	@$(bin)/python tests/contract/dynamodb_local.py $(DYNAMODB_LOCAL)/package/emulator $(ARGS)
 
 .PHONY: lint
 lint: $(VENV)/.dev.stamp  ## Check format, lint, strict types, import rules and the template
@@ -89,6 +90,16 @@ $(VENV)/.dev.stamp: requirements-dev.txt $(VENV)/.demo.stamp
 $(SAM_VENV)/.stamp: requirements-sam.txt | $(SAM_VENV)/bin/python
 	@echo "installing the AWS SAM CLI into $(SAM_VENV) ..."
 	@$(call pip_install,$(SAM_VENV)) --no-deps --require-hashes -r requirements-sam.txt
+	@touch $@
+
+# AWS's own DynamoDB Local travels inside this package, whose dependencies are not needed.
+$(DYNAMODB_LOCAL)/.stamp: version := 2.9.30
+$(DYNAMODB_LOCAL)/.stamp: sha256 := 3503ffac19f183407909fecdacf4db51ab1fdad1da7b2f177016670b2d80e4b9
+$(DYNAMODB_LOCAL)/.stamp:
+	@mkdir -p $(@D)
+	@npm pack --silent --pack-destination $(@D) amplify-dynamodb-simulator@$(version) >/dev/null
+	@echo "$(sha256)  $(@D)/amplify-dynamodb-simulator-$(version).tgz" | sha256sum --check --quiet
+	@tar -xzf $(@D)/amplify-dynamodb-simulator-$(version).tgz -C $(@D)
 	@touch $@
 
 %/bin/python:

@@ -1,4 +1,4 @@
-"""Each rule's pattern, run by moto's matcher over every file in `events/`: it hears what it is meant for alone."""
+"""Each rule's pattern, run by moto's matcher over every file in `events/`: it hears its own kind alone."""
 
 import json
 from fnmatch import fnmatch

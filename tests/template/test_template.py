@@ -1,4 +1,4 @@
-"""The template against its promises: nothing is lost on the way, no role is wider than its job, data stays."""
+"""The template against its promises: nothing is lost on the way, roles are narrow, data stays."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from sharewarden_tools.template import TemplateError, load_template, resolve, tables
 
-PARAMETERS = {
+PARAMETERS: dict[str, Any] = {
     "QueueArns": ["arn:aws:batch:us-east-1:123456789012:job-queue/ml-train-qm"],
     "ClassicQueueArns": ["arn:aws:batch:us-east-1:123456789012:job-queue/etl-spot"],
     "MaxPriority": 900,

@@ -59,7 +59,7 @@ def _plain(loader: yaml.SafeLoader, node: yaml.Node) -> Any:
     return loader.construct_scalar(node)  # type: ignore[arg-type]
 
 
-_Loader.add_multi_constructor("!", _intrinsic)  # type: ignore[no-untyped-call]
+_Loader.add_multi_constructor("!", _intrinsic)
 
 
 def load_template(path: Path = TEMPLATE) -> Template:
