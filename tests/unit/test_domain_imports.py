@@ -16,7 +16,7 @@ def imported(tree: ast.Module) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            yield node.module or ""
+            yield {0: "", 1: "sharewarden.domain."}.get(node.level, "..") + (node.module or "")
 
 
 def is_allowed(module: str) -> bool:
