@@ -12,7 +12,6 @@ from sharewarden.domain.audit import AuditFact, AuditRecord
 from sharewarden.domain.base import last_part
 from sharewarden.domain.observation import JobDescription, JobSummary, ShareDescription, Status
 from sharewarden.domain.policy import Policy
-from sharewarden.domain.record import JobRecord
 from sharewarden.domain.stored import MINUTE, Stored
 from sharewarden.ports import MAX_ACTIONS, Clock, Conflict, Page, Unavailable
 
@@ -59,11 +58,10 @@ class MemoryLedger:
                 if fact.key not in self.facts:
                     self.facts[fact.key] = AuditRecord(**dict(fact), recorded_at=now)
 
-    def open_jobs(self, queue: str) -> Iterator[JobRecord]:
-        jobs = [
-            item for item in self.items.values() if isinstance(item, JobRecord) and item.open_queue == queue
-        ]
-        yield from sorted(jobs, key=lambda job: job.created_at)
+    def open_items(self, kind: type[T], queue: str) -> Iterator[T]:
+        for item in list(self.items.values()):
+            if isinstance(item, kind) and item.open_queue == queue:
+                yield item
 
     def by_job(self, job: str, since: int) -> Iterator[AuditRecord]:
         yield from _oldest_first(fact for fact in self.facts.values() if fact.job == job and fact.at >= since)

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from botocore.exceptions import ClientError
 
 from sharewarden.aws.errors import asking, code
-from sharewarden.aws.rows import Row, audit_record, audit_row, share_day, state_key, state_row
+from sharewarden.aws.rows import Row, audit_record, audit_row, open_key, share_day, state_key, state_row
 from sharewarden.domain.audit import AuditFact, AuditRecord
-from sharewarden.domain.record import JobRecord
 from sharewarden.domain.stored import DAY, Stored
 from sharewarden.ports import MAX_ACTIONS, Conflict, Unavailable
 
@@ -21,7 +20,7 @@ if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
 
 T = TypeVar("T", bound=Stored)
-Put = dict[str, Any]
+Put = Any
 """Arguments of PutItem, which are also those of a Put in TransactWriteItems."""
 
 #: The longest pauses, in seconds, before each further try of a throttled transaction: botocore retries none.
@@ -69,19 +68,19 @@ class DynamoLedger:
         else:
             self._transact(item_puts, fact_puts)
 
-    def open_jobs(self, queue: str) -> Iterator[JobRecord]:
+    def open_items(self, kind: type[T], queue: str) -> Iterator[T]:
         rows = _query(
             self._client,
             TableName=self._state,
             IndexName="open",
             KeyConditionExpression="open_queue = :queue",
-            ExpressionAttributeValues={":queue": {"S": queue}},
+            ExpressionAttributeValues={":queue": {"S": open_key(kind.item, queue)}},
         )
         for row in rows:
-            yield JobRecord.model_validate_json(row["doc"]["S"])
+            yield kind.model_validate_json(row["doc"]["S"])
 
     def _item_put(self, item: Stored) -> Put:
-        put: Put = {"TableName": self._state, "Item": state_row(item)}
+        put = {"TableName": self._state, "Item": state_row(item)}
         if item.version == 0:
             return put | {"ConditionExpression": "attribute_not_exists(pk)"}
         return put | {
@@ -145,7 +144,7 @@ class DynamoLedger:
             except ClientError as error:
                 if code(error) != "TransactionCanceledException":
                     raise
-                return [reason["Code"] for reason in error.response["CancellationReasons"]]  # type: ignore[typeddict-item]
+                return [reason["Code"] for reason in error.response["CancellationReasons"]]
         return []
 
 

@@ -27,6 +27,11 @@ def state_key(kind: str, key: str) -> Row:
     return {"pk": {"S": f"{kind}#{key}"}, "sk": {"S": "RECORD"}}
 
 
+def open_key(kind: str, queue: str) -> str:
+    """Key of the open items of one kind under one queue."""
+    return f"{kind}#{queue}"
+
+
 def state_row(item: Stored) -> Row:
     """The item with its version raised. Raises ValueError when it is too big."""
     written = item.model_copy(update={"version": item.version + 1})
@@ -36,8 +41,9 @@ def state_row(item: Stored) -> Row:
     }
     if written.expires_at is not None:
         row["expires_at"] = {"N": str(written.expires_at // SECOND)}  # DynamoDB's TTL counts seconds
-    if isinstance(written, JobRecord) and written.open_queue is not None:
-        row |= {"open_queue": {"S": written.open_queue}, "open_since": {"N": str(written.created_at)}}
+    if written.open_queue is not None:
+        since = written.created_at if isinstance(written, JobRecord) else 0
+        row |= {"open_queue": {"S": open_key(item.item, written.open_queue)}, "open_since": {"N": str(since)}}
     return _fitting(row, f"{item.item}#{item.key}")
 
 
