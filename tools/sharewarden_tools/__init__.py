@@ -1,0 +1,1 @@
+"""Tools around Sharewarden that are never deployed: the lab, the command line, reports."""

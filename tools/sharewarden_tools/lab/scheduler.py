@@ -1,0 +1,269 @@
+"""The scheduling decision: from the state of a pool to a list of actions, with no side effect.
+
+One pass, in this order (quota-shares.html, preemption.html):
+1. jobs over a lowered limit are preempted, whatever their share's strategy;
+2. each share fills its own capacity; what it lent out comes back by cross-share preemption;
+3. idle capacity of lenders goes to borrowers, first in first out;
+4. where the share itself is full, higher priority pushes out lower, if in-share preemption is on.
+
+A job that waits for victims to stop holds a claim, so the same capacity is neither asked for twice nor
+given to somebody else; a pass over an unchanged pool therefore does nothing.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal
+
+from .heuristics import Heuristic
+from .pool import Book, Pool, PoolJob, ShareState
+
+Kind = Literal["cross-share", "in-share", "limit"]
+
+ENVIRONMENT_MAX = (
+    "MISCONFIGURATION:SERVICE_ENVIRONMENT_MAX_RESOURCE - Service environment(s) associated with the job queue "
+    "cannot meet the capacity requirement of the job."
+)
+_QUOTA = "MISCONFIGURATION:QUOTA_MANAGEMENT_LIMIT_EXCEEDED - "
+OVER_LIMIT = _QUOTA + "Job requirements exceed quota share capacity limits."
+OVER_BORROW_LIMIT = _QUOTA + "Job requirements exceed quota share capacity limits and borrow limits."
+OVER_BORROWABLE = _QUOTA + "Job requires borrowing that exceeds all configured borrowable capacity."
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    job: PoolJob
+
+
+@dataclass(frozen=True, slots=True)
+class Preempt:
+    """Stop `job` so that `demander` can start; a lowered limit has no demander."""
+
+    job: PoolJob
+    kind: Kind
+    demander: PoolJob | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """The job stands first in its share and can never start as things are configured."""
+
+    job: PoolJob
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    borrow_backfill: bool = True
+    blocked_share_holds_queue: bool = False
+    reclaim_uncovered: bool = True
+
+
+@dataclass(slots=True)
+class Plan:
+    dispatches: list[Dispatch] = field(default_factory=list)
+    preemptions: list[Preempt] = field(default_factory=list)
+    blocked: list[Blocked] = field(default_factory=list)
+
+
+def plan(pool: Pool, heuristic: Heuristic, now_ms: int, rules: Rules = Rules()) -> Plan:
+    """What to do with the pool as it is; the pool is only read."""
+    return _Pass(pool, heuristic, now_ms, rules).run()
+
+
+def never_fits(pool: Pool, job: PoolJob) -> str | None:
+    """Why the job can never start in its share, in AWS's words (sm_job_stuck_in_runnable pages)."""
+    rules = pool.shares[job.share].rules
+    borrows = rules.strategy == "LEND_AND_BORROW"
+    for unit, quantity in job.demand:
+        if quantity > pool.environment.get(unit, 0):
+            return ENVIRONMENT_MAX
+        if quantity > rules.may_use(unit):
+            return OVER_BORROW_LIMIT if borrows else OVER_LIMIT
+        borrowed = quantity - rules.own.get(unit, 0)
+        if borrowed > 0 and borrowed > _lent_by_others(pool, job.share, unit):
+            return OVER_BORROWABLE
+    return None
+
+
+def _lent_by_others(pool: Pool, share: str, unit: str) -> int:
+    lenders = (s.rules for s in pool.shares.values() if s.name != share and s.rules.lends)
+    return sum(rules.own.get(unit, 0) for rules in lenders)
+
+
+class _Pass:
+    """One run of the scheduler on private copies of the pool's books."""
+
+    def __init__(self, pool: Pool, heuristic: Heuristic, now_ms: int, rules: Rules) -> None:
+        self._pool = pool
+        self._heuristic = heuristic
+        self._now_ms = now_ms
+        self._rules = rules
+        self._now = pool.now.copy()
+        self._stay = pool.stay.copy()
+        self._leaving: set[str] = set()
+        self._holding: set[str] = set()
+        self._next = {name: 0 for name, share in pool.shares.items() if share.waiting}
+        self._plan = Plan()
+
+    def run(self) -> Plan:
+        self._trim()
+        self._find_blocked()
+        if not (self._rules.blocked_share_holds_queue and self._plan.blocked):
+            self._serve_owners()
+            self._serve_borrowers()
+        return self._plan
+
+    # Who is next.
+
+    def _front(self, share: str) -> PoolJob | None:
+        waiting, index = self._pool.shares[share].waiting, self._next[share]
+        return waiting[index][1] if index < len(waiting) else None
+
+    def _fronts(self) -> list[tuple[int, str]]:
+        """Shares with a waiting job, the longest waiting first."""
+        fronts = ((self._front(share), share) for share in self._next)
+        return sorted((job.order, share) for job, share in fronts if job)
+
+    def _find_blocked(self) -> None:
+        for _, share in self._fronts():
+            job = self._front(share)
+            if job and not self._stay.fits(job) and (reason := never_fits(self._pool, job)):
+                self._plan.blocked.append(Blocked(job, reason))
+
+    def _serve_owners(self) -> None:
+        for _, share in self._fronts():
+            while (job := self._front(share)) and self._stay.within_own(job) and self._place(job):
+                self._next[share] += 1
+
+    def _serve_borrowers(self) -> None:
+        fronts = self._fronts()
+        while fronts:
+            _, share = heapq.heappop(fronts)
+            job = self._front(share)
+            if job and self._place(job):
+                self._next[share] += 1
+                if follower := self._front(share):
+                    heapq.heappush(fronts, (follower.order, share))
+            elif not self._rules.borrow_backfill:
+                return
+
+    # One job.
+
+    def _place(self, job: PoolJob) -> bool:
+        """Dispatch the job, or claim capacity that is on its way or can be taken back for it."""
+        if not self._stay.fits(job):
+            return self._take_back(job) or self._push_out(job)
+        self._stay.add(job)
+        if job.share not in self._holding and self._now.fits(job):
+            self._now.add(job)
+            self._plan.dispatches.append(Dispatch(job))
+        else:
+            self._holding.add(job.share)
+        return True
+
+    def _take_back(self, job: PoolJob) -> bool:
+        """Cross-share: only capacity of the job's own share that is lent out comes back."""
+        lack = self._stay.lack(job)
+        entitled = all(n <= self._stay.own_idle(job.share, unit) for unit, n in lack.items())
+        if not (lack and entitled and self._stay.allows(job)):
+            return False
+        return self._preempt_for(job, self._borrowers(lack), "cross-share")
+
+    def _push_out(self, job: PoolJob) -> bool:
+        """In-share: running jobs of the same share with a lower priority."""
+        share = self._pool.shares[job.share]
+        lowest = share.lowest_running_priority()
+        if not share.rules.in_share or lowest is None or lowest >= job.priority:
+            return False
+        units = {unit for unit, _ in job.demand}
+        lower = [j for j in self._staying(share, units) if j.priority < job.priority]
+        return self._preempt_for(job, lower, "in-share")
+
+    def _staying(self, share: ShareState, units: Iterable[str]) -> list[PoolJob]:
+        """The share's dispatched jobs that hold one of the units and are not chosen already."""
+        wanted = set(units)
+        running = (job for job in share.running.values() if job.id not in self._leaving)
+        return [job for job in running if any(unit in wanted for unit, _ in job.demand)]
+
+    def _borrowers(self, units: Iterable[str]) -> list[PoolJob]:
+        """Dispatched jobs of the shares that use more than their own of one of the units."""
+        over = [
+            share
+            for share in self._pool.shares.values()
+            if any(self._stay.over_own(share.name, unit) for unit in units)
+        ]
+        return [job for share in over for job in self._staying(share, units)]
+
+    # Victims.
+
+    def _preempt_for(self, job: PoolJob, candidates: list[PoolJob], kind: Kind) -> bool:
+        victims = self._enough(job, candidates, borrowed_only=kind == "cross-share")
+        for victim in victims:
+            self._let_go(Preempt(victim, kind, job))
+        if victims:
+            self._stay.add(job)
+            self._holding.add(job.share)
+        return bool(victims)
+
+    def _let_go(self, preemption: Preempt) -> None:
+        self._plan.preemptions.append(preemption)
+        self._leaving.add(preemption.job.id)
+        self._stay.remove(preemption.job)
+
+    def _enough(self, job: PoolJob, candidates: list[PoolJob], *, borrowed_only: bool) -> list[PoolJob]:
+        """The victims that make room for the job, none of them in vain; empty when they cannot."""
+        book = self._stay.copy()
+        chosen: list[PoolJob] = []
+        for victim in self._heuristic(candidates, book, self._now_ms):
+            if borrowed_only and not _helps(book, victim, book.lack(job)):
+                continue
+            book.remove(victim)
+            chosen.append(victim)
+            if book.fits(job):
+                return _without_idle_victims(book, job, chosen)
+        return []
+
+    def _trim(self) -> None:
+        """Preempt what lowered limits no longer allow (preemption.html: also in RESERVE and LEND shares)."""
+        for unit in list(self._stay.total):
+            for share in self._pool.shares.values():
+                self._trim_share(share, unit)
+            if self._rules.reclaim_uncovered:
+                self._trim_unit(unit)
+
+    def _trim_share(self, share: ShareState, unit: str) -> None:
+        if self._stay.used(share.name, unit) <= share.rules.may_use(unit):
+            return
+        for victim in self._heuristic(self._staying(share, [unit]), self._stay, self._now_ms):
+            if self._stay.used(share.name, unit) <= share.rules.may_use(unit):
+                return
+            self._let_go(Preempt(victim, "limit"))
+
+    def _trim_unit(self, unit: str) -> None:
+        if not self._stay.uncovered(unit):
+            return
+        for victim in self._heuristic(self._borrowers([unit]), self._stay, self._now_ms):
+            if not self._stay.uncovered(unit):
+                return
+            if self._stay.over_own(victim.share, unit):
+                self._let_go(Preempt(victim, "limit"))
+
+
+def _helps(book: Book, victim: PoolJob, lack: dict[str, int]) -> bool:
+    """Whether the victim holds borrowed instances of a unit that is lacking."""
+    return any(unit in lack and book.over_own(victim.share, unit) for unit, _ in victim.demand)
+
+
+def _without_idle_victims(book: Book, job: PoolJob, chosen: list[PoolJob]) -> list[PoolJob]:
+    """Drop victims that turned out not to be needed after the later ones were added."""
+    needed = list(chosen)
+    for victim in chosen[:-1]:
+        book.add(victim)
+        if book.fits(job):
+            needed.remove(victim)
+        else:
+            book.remove(victim)
+    return needed
