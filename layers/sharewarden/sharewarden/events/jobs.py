@@ -133,10 +133,10 @@ class ServiceJobQueueBlocked(JobDetail):
     what = "queue-blocked"
 
 
-class ClassicDetail(JobDetail):
-    """A container job. Its event carries the tags, with the job's own ARN among them."""
+class Classic(Member):
+    """What makes it a container job: its event carries the tags, with the job's own ARN among them."""
 
-    classic = True
+    classic: ClassVar[bool] = True
     tags: dict[str, object] | None = None
 
     def _tags(self) -> tuple[tuple[str, str], ...]:
@@ -146,11 +146,11 @@ class ClassicDetail(JobDetail):
         )
 
 
-class ClassicJobStateChange(ClassicDetail, ServiceJobStateChange):
+class ClassicJobStateChange(Classic, ServiceJobStateChange):
     """Batch user guide, batch_job_events."""
 
 
-class ClassicJobQueueBlocked(ClassicDetail, ServiceJobQueueBlocked):
+class ClassicJobQueueBlocked(Classic, ServiceJobQueueBlocked):
     """Batch user guide, batch-job-queue-blocked-events."""
 
 

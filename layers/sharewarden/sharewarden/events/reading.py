@@ -6,7 +6,7 @@ from typing import TypeVar
 from pydantic import BaseModel, ValidationError
 
 #: Characters of a foreign value that a message or a name may show.
-SHOWN = 60
+SHOWN = 100
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -61,4 +61,6 @@ def _reason(kind: str, message: str, value: object) -> str:
         return kind
     if kind in {"model_type", "dict_type"}:
         return f"{shown(value)} is not an object"
-    return f"{shown(value)} {message.removeprefix('Value error, ').replace('Input should', 'should', 1)}"
+    for subject in ("Value error, ", "Input ", "String "):
+        message = message.removeprefix(subject)
+    return f"{shown(value)} {message}"
