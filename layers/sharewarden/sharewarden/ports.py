@@ -12,7 +12,6 @@ from .domain.audit import AuditFact, AuditRecord
 from .domain.base import Frozen
 from .domain.observation import JobDescription, JobSummary, ShareDescription, Status
 from .domain.policy import Policy
-from .domain.record import JobRecord
 from .domain.stored import Stored
 
 T = TypeVar("T", bound=Stored)
@@ -78,8 +77,8 @@ class Ledger(Protocol):
         """
         ...
 
-    def open_jobs(self, queue: str) -> Iterator[JobRecord]:
-        """The records of the queue that are not closed; may lag behind the last commit."""
+    def open_items(self, kind: type[T], queue: str) -> Iterator[T]:
+        """The items of that kind whose ``open_queue`` it is; may lag behind the last commit."""
         ...
 
 

@@ -6,6 +6,8 @@ finds a fact (react or sweep, early or late) writes the same record, and the sec
 
 from typing import Any, Literal
 
+from pydantic import Field
+
 from .base import Frozen
 
 Kind = Literal[
@@ -17,6 +19,7 @@ Kind = Literal[
     "drift",
     "attribution",
     "bump",
+    "unbump",
     "boost-ended",
     "wish-dropped",
     "quota-share-change",
@@ -48,9 +51,9 @@ class AuditFact(Frozen):
     before: str | None = None
     after: str | None = None
     reason: str = ""
-    figures: dict[str, Any] = {}
+    figures: dict[str, Any] = Field(default_factory=dict)
     """Numbers and texts that belong to the fact; durations in seconds, times in epoch milliseconds."""
-    inputs: dict[str, Any] = {}
+    inputs: dict[str, Any] = Field(default_factory=dict)
     """What the decision was made from."""
     policy: str | None = None
     """Hash of the policy in force when the fact was recorded."""

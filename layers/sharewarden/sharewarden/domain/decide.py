@@ -11,7 +11,10 @@ from .facts import boost_ended_fact, drift_facts, ended_fact, preemption_facts, 
 from .observation import JobDescription
 from .policy import Policy
 from .priority import Done, Drift, PriorityLedger, end_boosts, live_boosts, read
-from .record import JobRecord, absorb
+from .record import JobRecord, absorb, settle_end
+
+#: One commit holds a hundred actions: what is left over is due again at the next look.
+PREEMPTIONS_AT_ONCE = 40
 
 
 class Decision(Frozen):
@@ -22,7 +25,11 @@ class Decision(Frozen):
 
 
 def decide(record: JobRecord, policy: Policy) -> Decision:
-    """The record with every fact that has become due marked as audited, and those facts."""
+    """The record with every fact that has become due marked as audited, and those facts.
+
+    Where the end's details were in doubt, Batch was asked before: now the best that is known counts.
+    """
+    record = settle_end(record)
     facts: tuple[AuditFact, ...] = ()
     for step in _STEPS:
         done = step(record, policy)
@@ -58,7 +65,9 @@ def with_ledger(record: JobRecord, ledger: PriorityLedger) -> JobRecord:
 
 def _preemptions(record: JobRecord, policy: Policy) -> Decision:
     """A preemption is on record once its stop time is known."""
-    due = [one for one in record.attempts if one.preempted and one.stopped_at is not None and not one.audited]
+    due = [
+        one for one in record.attempts if one.preempted and one.stopped_at is not None and not one.audited
+    ][:PREEMPTIONS_AT_ONCE]
     if not due:
         return Decision(record=record)
     facts = tuple(fact for attempt in due for fact in preemption_facts(record, attempt, policy))

@@ -7,7 +7,7 @@ from .attempts import Attempt
 from .audit import AuditFact, Kind, attempt_key, job_key, subject_key, version_key
 from .policy import Policy
 from .priority import Boost, Done, Drift, Wish
-from .record import JobRecord, Transition, dispatched_since, status
+from .record import JobRecord, Transition
 
 PREEMPTION_KINDS = ("cross-share", "in-share")
 
@@ -82,15 +82,17 @@ def ended_fact(record: JobRecord, policy: Policy) -> AuditFact:
     )
 
 
-def timeline_fact(record: JobRecord, policy: Policy, now: int) -> AuditFact:
-    """Everything seen of the job, written once when nothing more is to come."""
+def timeline_fact(record: JobRecord, policy: Policy) -> AuditFact:
+    """Everything seen of the job, written once when nothing more is to come. Raises ValueError if it runs."""
+    if record.end is None:
+        raise ValueError(f"job {record.job} has not ended")
     return job_fact(
         record,
         policy,
         key=job_key("job-timeline", record.job),
         kind="job-timeline",
-        at=record.end.at if record.end else now,
-        after=status(record),
+        at=record.end.at,
+        after=record.end.status,
         reason=f"{len(record.timeline)} events, {len(record.attempts)} attempts",
         figures={
             "timeline": [_told(entry) for entry in record.timeline],
@@ -172,18 +174,6 @@ def gap_fact(record: JobRecord, policy: Policy, *, subject: str, at: int, reason
     return job_fact(
         record, policy, key=subject_key("gap", record.job, subject), kind="gap", at=at, reason=reason
     )
-
-
-def hold_until(record: JobRecord, boost: Boost, policy: Policy) -> int | None:
-    """Until when a boost that started the job is kept; None when it did not start it.
-
-    Lowering a dispatched job makes it a likelier victim (Batch user guide, preemption). Without the
-    evidence of a complete checkpoint, the policy's ``hold`` decides, and never less than ``min_runtime``.
-    """
-    dispatched = dispatched_since(record)
-    if dispatched is None or dispatched < boost.since:
-        return None
-    return dispatched + max(policy.hold, policy.share(record.queue, record.share).min_runtime)
 
 
 def _measure(record: JobRecord, attempt: Attempt) -> dict[str, Any]:

@@ -84,8 +84,8 @@ class ApiCallObservation(Frozen):
     operation: str
     principal: str
     """ARN of the caller, as CloudTrail's userIdentity gives it."""
-    subject: str | None = None
-    """Job id or ARN, or quota-share ARN, as the request named it."""
+    subjects: tuple[str, ...] = ()
+    """Job ids or ARNs, or the quota-share ARN; the ARN of the answer where there is one."""
     priority: int | None = None
     request: str = "{}"
     """The request parameters as canonical JSON."""

@@ -46,14 +46,14 @@ class QueuePolicy(Frozen):
     mode: Mode = "shadow"
     bumps: Mode = "shadow"
     bands: Bands = Bands()
-    shares: dict[str, SharePolicy] = {}
+    shares: dict[str, SharePolicy] = Field(default_factory=dict)
 
 
 class Policy(Frozen):
     """The policy in force. Queues are named, not given by ARN: one stack is one account and Region."""
 
     paused: bool = False
-    queues: dict[str, QueuePolicy] = {}
+    queues: dict[str, QueuePolicy] = Field(default_factory=dict)
     drift_settle: Duration = 1 * MINUTE
     """How long somebody else's priority must stand, seen twice, before it is taken as the new base."""
     hold: Duration = 30 * MINUTE

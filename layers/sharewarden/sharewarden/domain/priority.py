@@ -1,6 +1,6 @@
 """The priority ledger of one job: whose number it is, and why.
 
-``effective = base + clamped(max positive boost) + min negative boost`` (design law 4). UpdateServiceJob has no
+``effective = base + clamped(max positive boost) + min negative boost`` (law 4). UpdateServiceJob has no
 compare-and-set and does not return the old value, so the ledger remembers each value sent until Batch
 shows it: a value that we sent is ours, any other is drift, and drift is accepted, never fought (law 3).
 """
@@ -29,6 +29,8 @@ class Boost(Frozen):
     reason: str
     since: int
     until: int | None = None
+    revoked: bool = False
+    """Somebody took it back: ``until`` is when they did, and it ends as ``revoked`` once no hold is on it."""
     end: BoostEnd | None = None
     ended_at: int | None = None
 
@@ -123,6 +125,17 @@ def end_boosts(
     }
     boosts = tuple(changed.get(boost.id, boost) for boost in ledger.boosts)
     return ledger.model_copy(update={"boosts": boosts}), tuple(changed.values())
+
+
+def revoke(ledger: PriorityLedger, at: int) -> PriorityLedger:
+    """The ledger with the boosts of people due now; a hold may still keep them."""
+    boosts = tuple(
+        boost.model_copy(update={"until": min(at, boost.until or at), "revoked": True})
+        if boost.end is None and boost.kind == "human"
+        else boost
+        for boost in ledger.boosts
+    )
+    return ledger.model_copy(update={"boosts": boosts})
 
 
 def expected(ledger: PriorityLedger) -> int | None:

@@ -13,6 +13,7 @@ class ShareRecord(Stored):
     item: ClassVar[str] = "SHARE"
 
     arn: str
+    queue: str
     description: ShareDescription | None = None
     """None: deleted, or known only from CloudTrail so far."""
     read_at: int = 0
@@ -25,6 +26,11 @@ class ShareRecord(Stored):
     @property
     def key(self) -> str:
         return self.arn
+
+    @property
+    def open_queue(self) -> str | None:
+        """Found by queue as long as the share exists."""
+        return None if self.read_at and self.description is None else self.queue
 
 
 def content_hash(description: ShareDescription | None) -> str:

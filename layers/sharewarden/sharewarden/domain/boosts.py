@@ -1,0 +1,68 @@
+"""When a boost ends and what that sets off, and how a wish dies."""
+
+from .decide import Decision, with_ledger
+from .facts import boost_ended_fact, wish_dropped_fact
+from .policy import Policy
+from .priority import Boost, PriorityLedger, Wish, end_boosts, live_boosts, wish_for
+from .record import JobRecord, dispatched_since
+
+OURSELVES = "sharewarden"
+
+
+def hold_until(record: JobRecord, boost: Boost, policy: Policy) -> int | None:
+    """Until when a boost that started the job is kept; None when it did not start it.
+
+    Lowering a dispatched job makes it a likelier victim (Batch user guide, preemption). Without the
+    evidence of a complete checkpoint, the policy's ``hold`` decides, and never less than ``min_runtime``.
+    """
+    dispatched = dispatched_since(record)
+    if dispatched is None or dispatched < boost.since:
+        return None
+    return dispatched + max(policy.hold, policy.share(record.queue, record.share).min_runtime)
+
+
+def end_due_boosts(record: JobRecord, policy: Policy, now: int) -> Decision:
+    """End each boost whose time is over and that nothing holds, and wish for what the rest asks for.
+
+    A wish that died without effect is renewed here, so no boost and no restore is forgotten. Nothing is
+    wished while the job has ended, its base is unknown, or somebody else's priority is settling.
+    """
+    if record.end is not None or record.priority.base is None or record.priority.suspect is not None:
+        return Decision(record=record)
+    due = [boost for boost in live_boosts(record.priority) if _is_over(record, boost, policy, now)]
+    ledger, ended = _end(record.priority, due, now)
+    ledger = wish_for(
+        ledger,
+        policy.queue(record.queue).bands,
+        actor=ended[0].by if ended else OURSELVES,
+        reason=f"boost {ended[0].end}: {ended[0].reason}" if ended else "an earlier wish had no effect",
+        now=now,
+        life=policy.wish_life,
+    )
+    record = with_ledger(record, ledger)
+    return Decision(record=record, facts=tuple(boost_ended_fact(record, boost, policy) for boost in ended))
+
+
+def drop_wish(record: JobRecord, wish: Wish, why: str, policy: Policy, now: int) -> Decision:
+    """The record without that wish, and the fact that it died; nothing if another has taken its place."""
+    if record.priority.wish != wish:
+        return Decision(record=record)
+    fact = wish_dropped_fact(record, wish, why, policy, now)
+    return Decision(
+        record=with_ledger(record, record.priority.model_copy(update={"wish": None})), facts=(fact,)
+    )
+
+
+def _is_over(record: JobRecord, boost: Boost, policy: Policy, now: int) -> bool:
+    if boost.until is None or boost.until > now:
+        return False
+    held = hold_until(record, boost, policy)
+    return held is None or held <= now
+
+
+def _end(ledger: PriorityLedger, due: list[Boost], now: int) -> tuple[PriorityLedger, tuple[Boost, ...]]:
+    revoked = frozenset(boost.id for boost in due if boost.revoked)
+    expired = frozenset(boost.id for boost in due) - revoked
+    ledger, first = end_boosts(ledger, revoked, "revoked", now)
+    ledger, second = end_boosts(ledger, expired, "expired", now)
+    return ledger, first + second

@@ -1,0 +1,53 @@
+"""From what a function is handed to its use case, and back to what it answers."""
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from pydantic import ValidationError
+
+from .domain.base import Frozen
+from .events import BadEvent, observe
+from .messages import Poison, logger
+from .ports import Runtime
+from .usecases.apply import apply
+from .usecases.react import Reaction, react
+from .usecases.sweep import Limits, sweep
+
+#: Kept back from the function's time: enough to end the sweep in order.
+SPARE_MS = 20_000
+
+
+class WishMessage(Frozen):
+    """What ``WishQueue.send`` puts on the queue."""
+
+    job: str
+    version: int
+
+
+def take_in(runtime: Runtime, body: str) -> Reaction:
+    """One EventBridge event as JSON text. Raises Poison for what can never be read, Unavailable."""
+    try:
+        seen = observe(json.loads(body))
+    except (json.JSONDecodeError, BadEvent) as error:
+        raise Poison(f"not an event: {error}") from error
+    return react(runtime, seen) if seen is not None else Reaction("ignored")
+
+
+def carry_out(runtime: Runtime, body: str) -> str:
+    """One wish message as JSON text. Raises Poison, Unavailable."""
+    try:
+        message = WishMessage.model_validate_json(body)
+    except ValidationError as error:
+        raise Poison(f"not a wish: {error.errors(include_url=False, include_input=False)}") from error
+    outcome = apply(runtime, message.job, message.version)
+    logger.info("applied", outcome=outcome, job=message.job, version=message.version)
+    return outcome
+
+
+def walk(runtime: Runtime, context: Any) -> dict[str, Any]:
+    """One sweep, within the time that ``context`` leaves. The answer is its report."""
+    stop_at = runtime.clock.now() + context.get_remaining_time_in_millis() - SPARE_MS
+    report = asdict(sweep(runtime, context.aws_request_id, Limits(stop_at=stop_at)))
+    logger.info("swept", **report)
+    return report

@@ -1,0 +1,97 @@
+"""CloudTrail names who did it. It is best effort, so it attributes and never decides."""
+
+from sharewarden.domain.audit import AuditFact, subject_key
+from sharewarden.domain.base import last_part
+from sharewarden.domain.facts import job_fact
+from sharewarden.domain.observation import ApiCallObservation
+from sharewarden.domain.record import JobRecord, absorb, new_record
+from sharewarden.domain.share import ShareRecord
+from sharewarden.ports import Runtime
+
+JOB_CALLS = frozenset({"UpdateServiceJob", "TerminateServiceJob", "TerminateServiceJobs"})
+SHARE_CALLS = frozenset({"CreateQuotaShare", "UpdateQuotaShare", "DeleteQuotaShare"})
+
+#: CloudTrail writes whole seconds: a call may look up to a second older than the read before it.
+LATENESS = 1000
+
+
+def attribute(runtime: Runtime, seen: ApiCallObservation) -> tuple[AuditFact, ...]:
+    """Put on record who made the call. Our own echo and calls about other queues leave nothing."""
+    if runtime.own_role is not None and f"/{runtime.own_role}/" in seen.principal:
+        return ()
+    if seen.operation in JOB_CALLS:
+        return tuple(fact for subject in seen.subjects for fact in _job_call(runtime, seen, subject))
+    if seen.operation in SHARE_CALLS:
+        return tuple(fact for subject in seen.subjects for fact in _share_call(runtime, seen, subject))
+    return ()
+
+
+def _job_call(runtime: Runtime, seen: ApiCallObservation, subject: str) -> tuple[AuditFact, ...]:
+    record = _job(runtime, subject)
+    if record is None:
+        return ()
+    fact = job_fact(
+        record,
+        runtime.policies.current(),
+        key=subject_key("attribution", record.job, seen.event_id),
+        kind="attribution",
+        at=seen.at,
+        actor=seen.principal,
+        after=None if seen.priority is None else str(seen.priority),
+        reason=f"{seen.operation} by somebody else",
+        figures={"request": seen.request},
+    )
+    runtime.ledger.commit([], [fact], runtime.clock.now())
+    return (fact,)
+
+
+def _job(runtime: Runtime, subject: str) -> JobRecord | None:
+    """The record of the job that the call names, by ARN or id; made up for the moment if none is kept yet."""
+    stored = runtime.ledger.load(JobRecord, last_part(subject))
+    if stored is not None:
+        return stored
+    description = runtime.batch.describe(subject)
+    if description is None or description.queue not in runtime.queues:
+        return None
+    return runtime.ledger.load(JobRecord, description.job) or absorb(new_record(description), description)
+
+
+def _share_call(runtime: Runtime, seen: ApiCallObservation, subject: str) -> tuple[AuditFact, ...]:
+    queue, _, name = subject.partition("/quota-share/")
+    if queue not in runtime.queues or not name:
+        return ()
+    stored = runtime.ledger.load(ShareRecord, subject) or ShareRecord(arn=subject, queue=queue)
+    fact = _late(stored, seen, queue, name) or _change(seen, queue, name)
+    told = stored.model_copy(update={"told_at": max(stored.told_at, seen.at)})
+    runtime.ledger.commit([told] if told != stored else [], [fact], runtime.clock.now())
+    return (fact,)
+
+
+def _change(seen: ApiCallObservation, queue: str, name: str) -> AuditFact:
+    return AuditFact(
+        key=subject_key("quota-share-change", queue, name, seen.event_id),
+        kind="quota-share-change",
+        at=seen.at,
+        queue=queue,
+        share=name,
+        actor=seen.principal,
+        after=seen.request,
+        reason=seen.operation,
+    )
+
+
+def _late(stored: ShareRecord, seen: ApiCallObservation, queue: str, name: str) -> AuditFact | None:
+    """The sweep had seen the change before CloudTrail told of it: link the two, do not count it twice."""
+    between = stored.changed_between
+    if between is None or not between[0] - LATENESS <= seen.at <= between[1]:
+        return None
+    return AuditFact(
+        key=subject_key("attribution", queue, name, seen.event_id),
+        kind="attribution",
+        at=seen.at,
+        queue=queue,
+        share=name,
+        actor=seen.principal,
+        reason=f"{seen.operation}: the change that {stored.change_key} put on record",
+        figures={"request": seen.request, "change": stored.change_key},
+    )

@@ -1,0 +1,33 @@
+"""Read a job's record, decide, commit: again when another writer came in between."""
+
+from collections.abc import Callable
+
+from sharewarden.domain.decide import Decision
+from sharewarden.domain.record import JobRecord
+from sharewarden.ports import Conflict, Runtime, Unavailable
+
+#: After this many lost races the work goes back to where it came from.
+ATTEMPTS = 5
+
+
+def change(
+    runtime: Runtime, job: str, step: Callable[[JobRecord], Decision], new: JobRecord | None = None
+) -> Decision:
+    """Apply ``step`` to the stored record (or ``new`` where there is none) and commit what it says.
+
+    ``step`` may be called several times, so it must not act on the world. Nothing changed means nothing
+    written. Raises KeyError without a record, Unavailable when every commit met another writer.
+    """
+    for _ in range(ATTEMPTS):
+        record = runtime.ledger.load(JobRecord, job) or new
+        if record is None:
+            raise KeyError(job)
+        decision = step(record)
+        if decision.record == record and record.version and not decision.facts:
+            return decision
+        try:
+            runtime.ledger.commit([decision.record], decision.facts, runtime.clock.now())
+        except Conflict:
+            continue
+        return decision
+    raise Unavailable(f"job {job}: {ATTEMPTS} commits in a row met another writer")

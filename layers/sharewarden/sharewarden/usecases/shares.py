@@ -1,0 +1,56 @@
+"""The sweep's look at the quota shares: a change that CloudTrail did not tell of is found here."""
+
+from sharewarden.domain.audit import AuditFact, subject_key
+from sharewarden.domain.observation import ShareDescription
+from sharewarden.domain.share import ShareRecord, content_hash
+from sharewarden.ports import Conflict, Runtime
+
+
+def sweep_shares(runtime: Runtime, queue: str) -> int:
+    """Compare the queue's shares with their records; the number of changes nobody had told of.
+
+    Raises Unavailable. A share that CloudTrail tells of at this moment is left to the next sweep.
+    """
+    seen = {share.arn: share for share in runtime.batch.shares(queue)}
+    gone = {record.arn for record in runtime.ledger.open_items(ShareRecord, queue)} - seen.keys()
+    return sum(_look(runtime, queue, arn, seen.get(arn)) for arn in sorted(seen.keys() | gone))
+
+
+def _look(runtime: Runtime, queue: str, arn: str, seen: ShareDescription | None) -> int:
+    now = runtime.clock.now()
+    stored = runtime.ledger.load(ShareRecord, arn)
+    record = stored or ShareRecord(arn=arn, queue=queue)
+    told = record.told_at > record.read_at
+    changed = seen != record.description
+    if stored is not None and not changed and not told:
+        return 0
+    update: dict[str, object] = {"description": seen, "read_at": now}
+    facts: list[AuditFact] = []
+    if stored is not None and record.read_at and changed and not told:
+        facts = [_found(record, queue, seen, now)]
+        update |= {"changed_between": (record.read_at, now), "change_key": facts[0].key}
+    try:
+        runtime.ledger.commit([record.model_copy(update=update)], facts, now)
+    except Conflict:
+        return 0
+    return len(facts)
+
+
+def _found(record: ShareRecord, queue: str, seen: ShareDescription | None, now: int) -> AuditFact:
+    name = record.arn.rpartition("/")[2]
+    return AuditFact(
+        key=subject_key("quota-share-change", queue, name, content_hash(seen), record.read_at),
+        kind="quota-share-change",
+        at=now,
+        queue=queue,
+        share=name,
+        actor="unknown",
+        before=_shown(record.description),
+        after=_shown(seen),
+        reason="found by the sweep: no CloudTrail event has told of it",
+        figures={"not_before": record.read_at},
+    )
+
+
+def _shown(description: ShareDescription | None) -> str:
+    return "deleted" if description is None else description.model_dump_json(exclude={"arn", "queue"})

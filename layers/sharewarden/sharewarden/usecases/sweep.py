@@ -1,0 +1,265 @@
+"""The safety net: read the pool's truth, repair what events did not bring, let time do its work.
+
+A sweep holds a lease, walks queue by queue (the cursor remembers where to go on), and asks Batch about the
+jobs that the records leave open. An answer it could not get changes nothing (design law 2).
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import get_args
+
+from sharewarden.domain.decide import Decision, decide_read
+from sharewarden.domain.observation import TERMINAL, JobDescription, JobSummary, Status
+from sharewarden.domain.policy import Policy
+from sharewarden.domain.record import JobRecord, new_record
+from sharewarden.domain.sweeping import SETTLE, SweepState, digest, housekeeping, missing, needs_read
+from sharewarden.ports import Conflict, Runtime, Unavailable
+
+from .change import change
+from .shares import sweep_shares
+from .wake import wake
+
+#: Longer than a Lambda may run (15 minutes), so that a lease never ends under a living holder.
+LEASE = 16 * 60_000
+ACTIVE: tuple[Status, ...] = tuple(status for status in get_args(Status) if status not in TERMINAL)
+
+
+@dataclass
+class Report:
+    """What one sweep did. ``unread``: Batch would not tell; ``left``: the caps left it to the next sweep."""
+
+    queues: int = 0
+    records: int = 0
+    described: int = 0
+    adopted: int = 0
+    repaired: int = 0
+    woken: int = 0
+    closed: int = 0
+    shares_changed: int = 0
+    unread: int = 0
+    left: int = 0
+    leased_elsewhere: bool = False
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one sweep may spend: Describes (Batch does not publish their rate), and when it must stop."""
+
+    describes: int = 500
+    stop_at: int | None = None
+
+
+class _OutOfTime(Exception):
+    """The sweep must end; the cursor stays at this queue."""
+
+
+@dataclass
+class _Pass:
+    """One sweep under way."""
+
+    runtime: Runtime
+    policy: Policy
+    limits: Limits
+    state: SweepState
+    started_at: int
+    report: Report = field(default_factory=Report)
+    wishes: list[JobRecord] = field(default_factory=list)
+    """Records whose open wish waits for ``apply``."""
+
+
+def sweep(runtime: Runtime, holder: str, limits: Limits) -> Report:
+    """Walk all queues once. ``holder`` names this invocation in the lease."""
+    policy, now = runtime.policies.current(), runtime.clock.now()
+    state = _lease(runtime, holder, now)
+    if state is None:
+        return Report(leased_elsewhere=True)
+    walk = _Pass(runtime, policy, limits, state, now)
+    queues = sorted(runtime.queues | runtime.classic_queues)
+    first = state.next_queue % len(queues)
+    for step in range(len(queues)):
+        place = (first + step) % len(queues)
+        if not _queue(walk, queues[place]):
+            break
+        _keep(walk, next_queue=(place + 1) % len(queues))
+    _wake(walk)
+    _finish(walk)
+    return walk.report
+
+
+def _lease(runtime: Runtime, holder: str, now: int) -> SweepState | None:
+    state = runtime.ledger.load(SweepState, "all") or SweepState()
+    if state.until > now and state.holder != holder:
+        return None
+    held = state.model_copy(update={"holder": holder, "until": now + LEASE})
+    try:
+        runtime.ledger.commit([held], [], now)
+    except Conflict:
+        return None
+    return held.model_copy(update={"version": held.version + 1})
+
+
+def _keep(walk: _Pass, **update: object) -> None:
+    """Change our own state; nobody else writes it while we hold the lease."""
+    changed = walk.state.model_copy(update=update)
+    if changed != walk.state:
+        walk.runtime.ledger.commit([changed], [], walk.runtime.clock.now())
+        walk.state = changed.model_copy(update={"version": changed.version + 1})
+
+
+def _finish(walk: _Pass) -> None:
+    """Write the digest of what was adopted, and let the lease go."""
+    now = walk.runtime.clock.now()
+    adopted = walk.state.adopted
+    facts = [digest(adopted, walk.started_at, walk.policy, now)] if adopted else []
+    free = walk.state.model_copy(update={"holder": None, "until": 0, "adopted": ()})
+    walk.runtime.ledger.commit([free], facts, now)
+
+
+def _queue(walk: _Pass, queue: str) -> bool:
+    """One queue; False when the time is over. What Batch would not tell is left for the next sweep."""
+    try:
+        _records(walk, queue, _listing(walk, queue))
+    except _OutOfTime:
+        return False
+    walk.report.queues += 1
+    return True
+
+
+def _listing(walk: _Pass, queue: str) -> dict[str, JobSummary] | None:
+    """The queue's active jobs by key; None when Batch would not tell all of them."""
+    if queue in walk.runtime.classic_queues:
+        return {}
+    try:
+        walk.report.shares_changed += sweep_shares(walk.runtime, queue)
+        return {job.job: job for status in ACTIVE for job in _pages(walk, queue, status)}
+    except Unavailable:
+        walk.report.unread += 1
+        return None
+
+
+def _pages(walk: _Pass, queue: str, status: Status) -> Iterator[JobSummary]:
+    token: str | None = None
+    while True:
+        _check_time(walk)
+        page = walk.runtime.batch.jobs(queue, status, token)
+        yield from page.jobs
+        token = page.next_token
+        if token is None:
+            return
+
+
+def _records(walk: _Pass, queue: str, listed: dict[str, JobSummary] | None) -> None:
+    """Every open record, then the jobs without one, then those that nobody asked about for longest."""
+    known: set[str] = set()
+    quiet: list[tuple[int, str, str]] = []
+    for record in walk.runtime.ledger.open_items(JobRecord, queue):
+        _check_time(walk)
+        known.add(record.job)
+        walk.report.records += 1
+        if listed is not None and needs_read(record, listed.get(record.job)):
+            _ask(walk, record.job, record.arn)
+            continue
+        _tend(walk, record.job, None)
+        if record.end is None and not record.classic:
+            quiet.append((record.snapshot.read_at if record.snapshot else 0, record.job, record.arn))
+    if listed is None:
+        return
+    for row in listed.values():
+        if row.job not in known:
+            _check_time(walk)
+            _meet(walk, row)
+    for _, job, arn in sorted(quiet)[: walk.limits.describes - walk.report.described]:
+        _check_time(walk)
+        _ask(walk, job, arn)
+
+
+def _ask(walk: _Pass, job: str, arn: str) -> None:
+    """Describe one job and settle its record; what could not be asked is left as it stands."""
+    if walk.report.described >= walk.limits.describes:
+        walk.report.left += 1
+        return
+    walk.report.described += 1
+    try:
+        description = walk.runtime.batch.describe(arn)
+        _tend(walk, job, description, asked=True)
+    except Unavailable:
+        walk.report.unread += 1
+
+
+def _tend(walk: _Pass, job: str, description: JobDescription | None, *, asked: bool = False) -> None:
+    """Settle one record with what Batch said, or said it does not know; let time do its work."""
+    may_act = description is not None and _may_act(walk.policy, description.queue)
+    decision = change(
+        walk.runtime, job, lambda record: _settle(walk, record, description, asked=asked, may_act=may_act)
+    )
+    walk.report.closed += decision.record.closed_at == walk.started_at
+    walk.report.repaired += asked and bool(decision.facts)
+    if may_act and decision.record.priority.wish is not None:
+        walk.wishes.append(decision.record)
+
+
+def _settle(
+    walk: _Pass, record: JobRecord, description: JobDescription | None, *, asked: bool, may_act: bool
+) -> Decision:
+    policy, now = walk.policy, walk.started_at
+    if description is not None:
+        first = decide_read(record, description, policy)
+    elif asked:
+        first = missing(record, policy, now)
+    else:
+        first = Decision(record=record)
+    second = housekeeping(first.record, policy, now, may_act=may_act)
+    return Decision(record=second.record, facts=first.facts + second.facts)
+
+
+def _may_act(policy: Policy, queue: str) -> bool:
+    return not policy.paused and policy.queue(queue).bumps == "enforce"
+
+
+def _wake(walk: _Pass) -> None:
+    """Bring open wishes back to ``apply``: what lowers goes first, the blast radius is the limit (law 4)."""
+    waiting = sorted(walk.wishes, key=_raises)
+    for record in waiting[: walk.policy.blast_radius]:
+        try:
+            wake(walk.runtime, record, again=str(walk.started_at))
+        except Unavailable:
+            walk.report.unread += 1
+            continue
+        walk.report.woken += 1
+    walk.report.left += max(0, len(waiting) - walk.policy.blast_radius)
+
+
+def _raises(record: JobRecord) -> bool:
+    ledger = record.priority
+    return ledger.wish is not None and ledger.wish.value > (ledger.confirmed or 0)
+
+
+def _meet(walk: _Pass, row: JobSummary) -> None:
+    """Take in a job that no event told of. One that is older than events may be late was there before us."""
+    if walk.report.described >= walk.limits.describes:
+        walk.report.left += 1
+        return
+    walk.report.described += 1
+    try:
+        description = walk.runtime.batch.describe(row.arn)
+    except Unavailable:
+        walk.report.unread += 1
+        return
+    if description is None or walk.runtime.ledger.load(JobRecord, description.job) is not None:
+        return
+    decision = decide_read(new_record(description), description, walk.policy)
+    old = walk.started_at - description.created_at >= SETTLE
+    adopted = (*walk.state.adopted, description.name) if old else walk.state.adopted
+    state = walk.state.model_copy(update={"adopted": adopted})
+    now = walk.runtime.clock.now()
+    try:
+        walk.runtime.ledger.commit([decision.record, state], decision.facts, now)
+    except Conflict:
+        return  # its first event came in at this moment
+    walk.state = state.model_copy(update={"version": state.version + 1})
+    walk.report.adopted += 1
+
+
+def _check_time(walk: _Pass) -> None:
+    if walk.limits.stop_at is not None and walk.runtime.clock.now() >= walk.limits.stop_at:
+        raise _OutOfTime

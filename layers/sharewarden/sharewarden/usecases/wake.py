@@ -1,0 +1,14 @@
+"""Ask ``apply`` to look at a job."""
+
+from sharewarden.domain.record import JobRecord
+from sharewarden.ports import Runtime
+
+
+def wake(runtime: Runtime, record: JobRecord, again: str = "") -> None:
+    """Send the record's open wish to ``apply``, once; another ``again`` makes it a new message.
+
+    Raises Unavailable: the wish is committed already, so the sweep will bring it back.
+    """
+    wish = record.priority.wish
+    if wish is not None:
+        runtime.wishes.send(record.job, wish.version, f"{record.job}#v{wish.version}#{again}")
