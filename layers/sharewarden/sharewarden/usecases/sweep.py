@@ -12,6 +12,7 @@ from sharewarden.domain.decide import Decision, decide_read
 from sharewarden.domain.observation import TERMINAL, JobDescription, JobSummary, Status
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.record import JobRecord, new_record
+from sharewarden.domain.stored import MINUTE
 from sharewarden.domain.sweeping import SETTLE, SweepState, digest, housekeeping, missing, needs_read
 from sharewarden.ports import Conflict, Runtime, Unavailable
 
@@ -19,8 +20,8 @@ from .change import change
 from .shares import sweep_shares
 from .wake import wake
 
-#: Longer than a Lambda may run (15 minutes), so that a lease never ends under a living holder.
-LEASE = 16 * 60_000
+#: Longer than the function may run (240 s in the template), so that no lease ends under a living holder.
+LEASE = 5 * MINUTE
 ACTIVE: tuple[Status, ...] = tuple(status for status in get_args(Status) if status not in TERMINAL)
 
 
