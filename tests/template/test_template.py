@@ -152,6 +152,16 @@ def test_a_role_serves_its_function_and_names_what_it_allows(function: str) -> N
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
+def test_state_is_read_and_put_and_only_sweep_lists_what_is_open(function: str) -> None:
+    state = {
+        (action, resource) for action, resource, _ in grants(function) if resource.startswith(arn("State"))
+    }
+    records = {("dynamodb:GetItem", arn("State")), ("dynamodb:PutItem", arn("State"))}
+    listing = {("dynamodb:Query", f"{arn('State')}/index/open")} if function == "Sweep" else set()
+    assert state == records | listing
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
 def test_the_audit_is_append_only(function: str) -> None:
     audit = {action for action, resource, _ in grants(function) if resource.startswith(arn("Audit"))}
     assert audit == {"dynamodb:PutItem"}
@@ -162,15 +172,7 @@ def test_the_audit_is_append_only(function: str) -> None:
     [
         ("React", {"batch:DescribeServiceJob"}),
         ("Apply", {"batch:DescribeServiceJob", "batch:UpdateServiceJob"}),
-        (
-            "Sweep",
-            {
-                "batch:DescribeServiceJob",
-                "batch:GetJobQueueSnapshot",
-                "batch:ListQuotaShares",
-                "batch:ListServiceJobs",
-            },
-        ),
+        ("Sweep", {"batch:DescribeServiceJob", "batch:ListQuotaShares", "batch:ListServiceJobs"}),
     ],
 )
 def test_only_apply_may_change_a_job(function: str, readers: set[str]) -> None:
@@ -184,13 +186,13 @@ def test_apply_sets_no_priority_above_the_cap() -> None:
 
 
 def test_sweep_reads_the_shares_of_the_named_queues_alone() -> None:
-    scope = {r for a, r, _ in grants("Sweep") if a in ("batch:GetJobQueueSnapshot", "batch:ListQuotaShares")}
+    scope = {resource for action, resource, _ in grants("Sweep") if action == "batch:ListQuotaShares"}
     assert scope == set(PARAMETERS["QueueArns"])
 
 
 @pytest.mark.parametrize(
     ("sender", "queues"),
-    [("React", {"EventsDeadLetters", "WishesQueue"}), ("Apply", set()), ("Sweep", {"WishesQueue"})],
+    [("React", {"EventsDeadLetters"}), ("Apply", {"EventsDeadLetters"}), ("Sweep", {"WishesQueue"})],
 )
 def test_a_function_sends_where_it_has_to(sender: str, queues: set[str]) -> None:
     sent = {resource for action, resource, _ in grants(sender) if action == "sqs:SendMessage"}
@@ -206,6 +208,7 @@ def test_functions_learn_where_things_are_from_their_environment() -> None:
         "EVENTS_DEAD_LETTERS_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/EventsDeadLetters",
         "QUEUE_ARNS": PARAMETERS["QueueArns"][0],
         "CLASSIC_QUEUE_ARNS": PARAMETERS["ClassicQueueArns"][0],
+        "OWN_ROLE": "ApplyRole",
         "POWERTOOLS_SERVICE_NAME": "sharewarden",
         "POWERTOOLS_METRICS_NAMESPACE": "Sharewarden",
         "LOG_LEVEL": "INFO",
