@@ -497,6 +497,7 @@ def test_an_unknown_type_of_event_is_unrecognised(source: str, detail_type: str)
         ({"detail-type": ...}, "detail-type: missing"),
         ({"detail-type": 5}, "detail-type: 5 should be a valid string"),
         ({"detail-type": ""}, 'detail-type: "" should have at least 1 character'),
+        ({"detail-type": "x" * 257}, f'detail-type: "{"x" * 99}... should have at most 256 characters'),
         ({"source": None}, "source: null should be a valid string"),
         ({"account": 123456789012}, "account: 123456789012 should be a valid string"),
         ({"resources": "arn"}, 'resources: "arn" should be a valid list'),
@@ -528,6 +529,14 @@ def test_an_unknown_type_of_event_is_unrecognised(source: str, detail_type: str)
         (
             {"detail": {"status": "RUNNING", "attempts": [{}, {"startedAt": []}]}},
             "detail.attempts[1].startedAt: a list should be a valid integer",
+        ),
+        (
+            {"detail": {"status": "RUNNING", "preemptionSummary": {"preemptedAttemptCount": -1}}},
+            "detail.preemptionSummary.preemptedAttemptCount: -1 should be greater than or equal to 0",
+        ),
+        (
+            {"detail": {"status": "RUNNING", "preemptionSummary": {"preemptedAttemptCount": 2**31}}},
+            "detail.preemptionSummary.preemptedAttemptCount: 2147483648 should be less than 2147483648",
         ),
         ({"detail": {"status": "RUNNING", "latestAttempt": 7}}, "detail.latestAttempt: 7 is not an object"),
     ],
