@@ -1,14 +1,29 @@
-"""boto3 clients as a user makes them, pointed to a lab by address or without a socket."""
+"""boto3 clients as a user makes them, and a small pool to use them on."""
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import boto3
 from botocore.config import Config
-from sharewarden_tools.lab.wire import Wire, in_process
+from sharewarden_tools.lab.clock import VirtualClock
+from sharewarden_tools.lab.engine import Lab
+from sharewarden_tools.lab.options import Options
+from sharewarden_tools.lab.wire import Wire, in_process, lab_wire
 
+START = 1_780_000_000_000
+UNIT = "ml.g6e.12xlarge"
 NO_RETRIES = Config(retries={"total_max_attempts": 1})
+ROUND_TIMES = Options(
+    runnable_delay_ms=(1_000, 1_000),
+    pending_ms=(10_000, 10_000),
+    downloading_ms=(10_000, 10_000),
+    uploading_ms=(5_000, 5_000),
+    submit_rate=None,
+)
 
 
 def client(service: str, *, wire: Wire | None = None, url: str | None = None, **options: Any) -> Any:
@@ -24,3 +39,111 @@ def client(service: str, *, wire: Wire | None = None, url: str | None = None, **
     if wire:
         in_process(made, wire)
     return made
+
+
+def payload(name: str = "train", instances: int = 1, **more: Any) -> str:
+    """A CreateTrainingJob request for ``instances`` of UNIT."""
+    request = {
+        "TrainingJobName": name,
+        "RoleArn": "arn:aws:iam::123456789012:role/Training",
+        "ResourceConfig": {"InstanceType": UNIT, "InstanceCount": instances, "VolumeSizeInGB": 50},
+        "OutputDataConfig": {"S3OutputPath": "s3://bucket/out"},
+        "StoppingCondition": {"MaxRuntimeInSeconds": 86_400},
+        **more,
+    }
+    return json.dumps(request)
+
+
+class Bench:
+    """A lab in virtual time behind plain boto3 clients, and the calls that many cases repeat."""
+
+    def __init__(self, capacity: int = 3, **options: Any) -> None:
+        self.clock = VirtualClock(START)
+        self.lab = Lab(clock=self.clock, seed=1, options=replace(ROUND_TIMES, **options))
+        self.events: list[dict[str, Any]] = []
+        self.lab.subscribe(self.events.append)
+        self.wire = lab_wire(self.lab)
+        self.batch = client("batch", wire=self.wire)
+        self.sagemaker = client("sagemaker", wire=self.wire)
+        self.queue = self._queue(capacity)
+        self._numbers = count(1)
+
+    def _queue(self, capacity: int) -> str:
+        self.batch.create_service_environment(
+            serviceEnvironmentName="pool",
+            serviceEnvironmentType="SAGEMAKER_TRAINING",
+            capacityLimits=[{"capacityUnit": UNIT, "maxCapacity": capacity}],
+        )
+        policy = self.batch.create_scheduling_policy(
+            name="policy", quotaSharePolicy={"idleResourceAssignmentStrategy": "FIFO"}
+        )
+        answer = self.batch.create_job_queue(
+            jobQueueName="queue",
+            jobQueueType="SAGEMAKER_TRAINING",
+            priority=1,
+            state="ENABLED",
+            schedulingPolicyArn=policy["arn"],
+            serviceEnvironmentOrder=[{"order": 1, "serviceEnvironment": "pool"}],
+        )
+        return str(answer["jobQueueArn"])
+
+    def share(
+        self,
+        name: str = "share",
+        own: int = 1,
+        strategy: str = "RESERVE",
+        *,
+        borrow: int | None = None,
+        in_share: bool = False,
+        **more: Any,
+    ) -> str:
+        limit = {} if borrow is None else {"borrowLimit": borrow}
+        request = {
+            "quotaShareName": name,
+            "jobQueue": self.queue,
+            "capacityLimits": [{"capacityUnit": UNIT, "maxCapacity": own}],
+            "resourceSharingConfiguration": {"strategy": strategy, **limit},
+            "preemptionConfiguration": {"inSharePreemption": "ENABLED" if in_share else "DISABLED"},
+            **more,
+        }
+        return str(self.batch.create_quota_share(**request)["quotaShareArn"])
+
+    def submit(self, share: str = "share", **more: Any) -> str:
+        """The id of a new job of one instance that trains for an hour, unless ``more`` says otherwise."""
+        request = {
+            "jobName": f"job-{next(self._numbers)}",
+            "jobQueue": self.queue,
+            "serviceJobType": "SAGEMAKER_TRAINING",
+            "serviceRequestPayload": payload(),
+            "quotaShareName": share,
+            **more,
+        }
+        return str(self.batch.submit_service_job(**request)["jobId"])
+
+    def describe(self, job: str) -> dict[str, Any]:
+        return dict(self.batch.describe_service_job(jobId=job))
+
+    def status(self, *jobs: str) -> list[str]:
+        return [self.describe(job)["status"] for job in jobs]
+
+    def pass_time(self, seconds: float) -> None:
+        self.lab.advance_to(self.clock.now() + round(seconds * 1000))
+
+    def until(self, job: str, status: str, within_s: float = 7_200) -> None:
+        """Step from due moment to due moment until the job has this status."""
+        deadline = self.clock.now() + within_s * 1000
+        while self.status(job) != [status]:
+            due = self.lab.next_due()
+            assert due is not None, f"{job} stays {self.status(job)}"
+            assert due <= deadline, f"{job} is still {self.status(job)}"
+            self.lab.advance_to(due)
+
+    def training(self, job: str) -> dict[str, Any]:
+        """DescribeTrainingJob of the job's latest attempt."""
+        arn = self.describe(job)["latestAttempt"]["serviceResourceId"]["value"]
+        return dict(self.sagemaker.describe_training_job(TrainingJobName=arn.rsplit("/", 1)[1]))
+
+    def heard(self, detail_type: str, job: str | None = None) -> list[dict[str, Any]]:
+        """Details of the events of this kind, about this job if one is given."""
+        found = [event for event in self.events if event["detail-type"] == detail_type]
+        return [e["detail"] for e in found if job is None or e["resources"][0].endswith(f"/{job}")]

@@ -13,6 +13,7 @@ import pytest
 from botocore.config import Config
 from botocore.exceptions import ClientError, ConnectionClosedError
 from sharewarden_tools.lab.errors import ApiError
+from sharewarden_tools.lab.shapes import problems, service_model
 from sharewarden_tools.lab.wire import (
     Fault,
     LabBugError,
@@ -168,6 +169,13 @@ def test_what_the_lab_does_not_have_is_named(request_: Request, status: int, tex
 def test_a_body_that_is_no_json_object_is_a_serialization_exception(body: bytes) -> None:
     response = wire_of(UpdateServiceJob=JOB)[0].answer(post("/v1/updateservicejob", body))
     assert (response.status, response.headers["x-amzn-ErrorType"]) == (400, "SerializationException")
+
+
+def test_text_whose_pattern_python_cannot_read_passes() -> None:
+    arn = "arn:aws:lambda:us-east-1:123456789012:function:credentials"
+    shape = service_model("sagemaker").shape_for("TrainingRepositoryAuthConfig")
+    assert problems({"TrainingRepositoryCredentialsProviderArn": arn}, shape) == []
+    assert problems({"TrainingRepositoryCredentialsProviderArn": 1}, shape) != []
 
 
 def test_a_result_that_the_model_forbids_is_a_bug_of_the_lab() -> None:

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from http.client import HTTPConnection, RemoteDisconnected
 from typing import Any
 from urllib.parse import urlsplit
@@ -30,6 +31,7 @@ class FakeLab:
     def __init__(self, due: int | None = None) -> None:
         self.due = due
         self.moves: list[int] = []
+        self.callers: list[str] = []
         self.moved_past_due = threading.Event()
         self.operations: Any = {
             "batch": {"UpdateServiceJob": self.update, "DescribeServiceJob": self.describe},
@@ -52,6 +54,10 @@ class FakeLab:
 
     def next_due(self) -> int | None:
         return self.due
+
+    def acting_as(self, principal: str) -> AbstractContextManager[None]:
+        self.callers.append(principal)
+        return nullcontext()
 
 
 @pytest.fixture
@@ -133,6 +139,14 @@ def test_requests_do_not_move_virtual_time() -> None:
     with LabServer(lab, VirtualClock()) as server:
         client("batch", url=server.url).update_service_job(jobId="j", schedulingPriority=1)
     assert lab.moves == []
+
+
+def test_the_lab_hears_who_calls() -> None:
+    lab = FakeLab()
+    with LabServer(lab, VirtualClock()) as server:
+        batch = client("batch", url=server.url, key="AKIDALICE")
+        batch.update_service_job(jobId="j", schedulingPriority=1)
+    assert lab.callers == ["arn:aws:iam::123456789012:user/AKIDALICE"]
 
 
 def test_wall_time_moves_before_requests_and_when_something_is_due() -> None:

@@ -19,7 +19,7 @@ from typing import Any, Protocol, Self
 from . import sqs
 from .clock import WallClock
 from .queues import QueueSystem
-from .wire import LostAnswerError, Operations, Request, Response, Wire, server_failure
+from .wire import ActingLab, LostAnswerError, Request, Response, lab_wire, server_failure
 
 SERVICES = ("BATCH", "SAGEMAKER", "SQS")
 MAX_BODY = 2 * 1024 * 1024  # twice what SQS takes; Batch takes 30 KiB
@@ -29,11 +29,9 @@ class PortInUseError(Exception):
     """Another process listens on the wanted address."""
 
 
-class Timed(Protocol):
+class TimedLab(ActingLab, Protocol):
     """What the server needs of a lab."""
 
-    @property
-    def operations(self) -> Operations: ...
     def advance_to(self, now_ms: int) -> None: ...
     def next_due(self) -> int | None: ...
 
@@ -50,11 +48,11 @@ class LabServer:
     500), so that a test cannot pass over a lab bug. Raises :class:`PortInUseError`.
     """
 
-    def __init__(self, lab: Timed, clock: Clock, host: str = "127.0.0.1", port: int = 0) -> None:
+    def __init__(self, lab: TimedLab, clock: Clock, host: str = "127.0.0.1", port: int = 0) -> None:
         self._http = _listen(host, port)
         self.url = f"http://{host}:{self._http.server_address[1]}"
         self.queues = QueueSystem(clock, base_url=self.url)
-        self.wire = Wire({**lab.operations, "sqs": sqs.operations(self.queues)})
+        self.wire = lab_wire(lab, queues=sqs.operations(self.queues))
         self.bugs: list[Exception] = []
         self._lab = lab
         self._clock = clock
@@ -124,7 +122,7 @@ class LabServer:
         traceback.print_exception(error)
 
 
-def serve(port: int, lab: Timed, clock: WallClock) -> None:
+def serve(port: int, lab: TimedLab, clock: WallClock) -> None:
     """Serve until SIGINT or SIGTERM; prints what points a shell's SDKs here. Raises PortInUseError."""
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -52,7 +52,8 @@ def _broken(value: Any, shape: Shape) -> Iterator[str]:
         yield f"Member must satisfy enum value set: {rules['enum']}"
     if "max" in rules and _size(value) > rules["max"]:
         yield f"Member must have size or value at most {rules['max']}"
-    if "pattern" in rules and not _pattern(rules["pattern"]).fullmatch(value):
+    pattern = _pattern(rules["pattern"]) if "pattern" in rules else None
+    if pattern and not pattern.fullmatch(value):
         yield f"Member must satisfy regular expression pattern: {rules['pattern']}"
     if isinstance(value, bool) and shape.type_name in ("integer", "long"):
         yield "Member must be a number"
@@ -63,8 +64,12 @@ def _size(value: Any) -> float:
 
 
 @cache
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(text)
+def _pattern(text: str) -> re.Pattern[str] | None:
+    """None for what only Java reads (character classes by property): left unchecked."""
+    try:
+        return re.compile(text)
+    except re.error:
+        return None
 
 
 def _children(value: Any, shape: Shape, path: str) -> Iterator[tuple[Any, Shape, str]]:

@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import parse_qs, unquote
 
 from botocore.awsrequest import AWSResponse
@@ -172,6 +172,28 @@ class Wire:
             {"Content-Type": kind, "x-amzn-RequestId": request_id, **headers},
             json.dumps(body).encode(),
         )
+
+
+class ActingLab(Protocol):
+    """What the wire needs of a lab."""
+
+    operations: Operations
+
+    def acting_as(self, principal: str) -> AbstractContextManager[None]: ...
+
+
+def lab_wire(
+    lab: ActingLab,
+    faults: Faults = no_faults,
+    account: str = "123456789012",
+    queues: Mapping[str, Operation] | None = None,
+) -> Wire:
+    """The lab's operations, and those of ``queues`` as SQS; CloudTrail names the IAM user <access key id>."""
+
+    def acting_as(access_key: str) -> AbstractContextManager[None]:
+        return lab.acting_as(f"arn:aws:iam::{account}:user/{access_key}")
+
+    return Wire({**lab.operations, "sqs": queues or {}}, faults, acting_as)
 
 
 def _query_error(error: ApiError) -> str:
