@@ -29,7 +29,7 @@ def take_in(runtime: Runtime, body: str) -> Reaction:
     """One EventBridge event as JSON text. Raises Poison for what can never be read, Unavailable."""
     try:
         seen = observe(json.loads(body))
-    except (json.JSONDecodeError, BadEvent) as error:
+    except (ValueError, RecursionError, BadEvent) as error:
         raise Poison(f"not an event: {error}") from error
     return react(runtime, seen) if seen is not None else Reaction("ignored")
 
