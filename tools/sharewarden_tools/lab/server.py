@@ -11,7 +11,8 @@ import signal
 import socket
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -67,6 +68,12 @@ class LabServer:
     def environment(self) -> dict[str, str]:
         """The variables that point an AWS SDK or the AWS CLI to this server."""
         return {f"AWS_ENDPOINT_URL_{service}": self.url for service in SERVICES}
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keep requests and the clock's thread out of the lab and the queues inside the block."""
+        with self._changed:
+            yield
 
     def __enter__(self) -> Self:
         for thread in self._threads:
