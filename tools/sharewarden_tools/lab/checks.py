@@ -12,6 +12,7 @@ from .world import Json
 
 T = TypeVar("T")
 NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
+STATES = ("ENABLED", "DISABLED")
 MAX_TAGS = 50
 MAX_LIMITS = 5  # capacity limits per share and per environment (service_limits.html)
 
@@ -43,6 +44,10 @@ def within(value: int, low: int, high: int, what: str) -> int:
     if not low <= value <= high:
         raise client_error(f"{what} must be an integer between {low} and {high}.")
     return value
+
+
+def state(params: Json, default: str = "ENABLED") -> str:
+    return one_of(params.get("state") or default, STATES, "state")
 
 
 def tags(value: dict[str, str] | None) -> dict[str, str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 
@@ -36,16 +36,15 @@ class WallClock:
     def now(self) -> int:
         return time.time_ns() // 1_000_000
 
-    def advance_to(self, ms: int) -> None:
+    def advance_to(self, ms: int) -> None:  # noqa: ARG002 - the protocol's name
         return None
 
 
-@dataclass(order=True, slots=True)
+@dataclass(slots=True)
 class Timer:
     due_at: int
-    serial: int
-    action: Callable[[], None] = field(compare=False)
-    cancelled: bool = field(default=False, compare=False)
+    action: Callable[[], None]
+    cancelled: bool = False
 
     def cancel(self) -> None:
         self.cancelled = True
@@ -55,21 +54,21 @@ class Timers:
     """A heap of timers; those of the same moment run in the order in which they were set."""
 
     def __init__(self) -> None:
-        self._heap: list[Timer] = []
+        self._heap: list[tuple[int, int, Timer]] = []
         self._serial = 0
 
     def at(self, due_at: int, action: Callable[[], None]) -> Timer:
         self._serial += 1
-        timer = Timer(due_at, self._serial, action)
-        heapq.heappush(self._heap, timer)
+        timer = Timer(due_at, action)
+        heapq.heappush(self._heap, (due_at, self._serial, timer))
         return timer
 
     def next_due(self) -> int | None:
-        while self._heap and self._heap[0].cancelled:
+        while self._heap and self._heap[0][2].cancelled:
             heapq.heappop(self._heap)
-        return self._heap[0].due_at if self._heap else None
+        return self._heap[0][0] if self._heap else None
 
     def pop_due(self, now_ms: int) -> Timer | None:
         """The earliest timer due at `now_ms`, taken off the heap."""
         due = self.next_due()
-        return heapq.heappop(self._heap) if due is not None and due <= now_ms else None
+        return heapq.heappop(self._heap)[2] if due is not None and due <= now_ms else None

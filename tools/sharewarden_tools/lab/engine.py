@@ -22,11 +22,14 @@ from .model import State
 from .objects import MemoryObjects, ObjectStore
 from .options import Options
 from .pools_api import PoolsApi
+from .registry import Registry
 from .sagemaker_api import SageMakerApi
+from .shares_api import SharesApi
 from .training import TrainingService
 from .world import Json, Listener, World
 
 Operation = Callable[[Json], Json]
+DEFAULTS = Options()
 _READS = ("Describe", "List", "Get")
 
 
@@ -39,7 +42,7 @@ class Lab:
         self,
         *,
         clock: Clock,
-        options: Options = Options(),
+        options: Options = DEFAULTS,
         seed: int = 0,
         account: str = "123456789012",
         region: str = "us-east-1",
@@ -51,8 +54,10 @@ class Lab:
         state = State()
         self._trainings = TrainingService(self._world, state, self.objects)
         lifecycle = Lifecycle(self._world, state, self._trainings)
-        pools = PoolsApi(self._world, state, lifecycle)
-        batch = {**pools.operations(), **JobsApi(self._world, state, lifecycle, pools).operations()}
+        registry = Registry(self._world, state)
+        batch: dict[str, Operation] = {}
+        for api in (PoolsApi, SharesApi, JobsApi):
+            batch.update(api(self._world, registry, lifecycle).operations())
         sagemaker = SageMakerApi(state, self._trainings).operations()
         self.operations = {
             "batch": {name: self._batch_call(name, call) for name, call in batch.items()},
@@ -126,6 +131,5 @@ class Lab:
 
     def _trace(self, name: str, params: Json, result: Json | None, error: tuple[str, str] | None) -> None:
         if self._world.options.cloudtrail:
-            events.api_call(
-                self._world, name=name, principal=self._principal, request=params, response=result, error=error
-            )
+            call = events.ApiCall(name, self._principal, params, result, error)
+            events.api_call(self._world, call)

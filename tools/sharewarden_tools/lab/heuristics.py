@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping, Sequence
 
-from .pool import Book, PoolJob
+from .book import Book, PoolJob
 
 Heuristic = Callable[[Sequence[PoolJob], Book, int], list[PoolJob]]
 
@@ -19,13 +19,12 @@ def documented(candidates: Sequence[PoolJob], book: Book, now_ms: int) -> list[P
     rank = _relative_priorities(candidates)
 
     def key(job: PoolJob) -> tuple[int, float, int, int]:
-        borrowed = sum(book.over_own(job.share, unit) for unit, _ in job.demand)
-        return (-borrowed, rank[job.id], now_ms - _started(job, now_ms), -job.order)
+        return (-book.over_own(job), rank[job.id], now_ms - _started(job, now_ms), -job.order)
 
     return sorted(candidates, key=key)
 
 
-def adversarial(candidates: Sequence[PoolJob], book: Book, now_ms: int) -> list[PoolJob]:
+def adversarial(candidates: Sequence[PoolJob], _book: Book, now_ms: int) -> list[PoolJob]:
     """Worst for the victim: the one that has gone longest without a save."""
 
     def unsaved(job: PoolJob) -> int:
@@ -37,7 +36,7 @@ def adversarial(candidates: Sequence[PoolJob], book: Book, now_ms: int) -> list[
 def seeded(seed: int) -> Heuristic:
     """Any job, the same one for the same seed, moment and candidates."""
 
-    def choose(candidates: Sequence[PoolJob], book: Book, now_ms: int) -> list[PoolJob]:
+    def choose(candidates: Sequence[PoolJob], _book: Book, now_ms: int) -> list[PoolJob]:
         shuffled = sorted(candidates, key=lambda job: job.order)
         random.Random(f"{seed}/{now_ms}/{len(shuffled)}").shuffle(shuffled)
         return shuffled

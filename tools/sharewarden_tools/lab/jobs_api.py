@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 import json
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from . import checks
+from .book import Demand, PoolJob
 from .errors import client_error, too_many_requests
 from .lifecycle import Lifecycle
-from .model import STATUSES, TERMINAL, Job, JobQueue, State, Tags
-from .pool import Demand, PoolJob
-from .pools_api import PoolsApi
+from .model import STATUSES, TERMINAL, Job, JobQueue, Tags
+from .registry import Registry
 from .views import job_detail, job_summary, present
 from .world import Json, World
 
@@ -24,11 +24,11 @@ FRONT = 100  # jobs in frontOfQueue
 
 
 class JobsApi:
-    def __init__(self, world: World, state: State, lifecycle: Lifecycle, pools: PoolsApi) -> None:
+    def __init__(self, world: World, registry: Registry, lifecycle: Lifecycle) -> None:
         self._world = world
-        self._state = state
+        self._registry = registry
+        self._state = registry.state
         self._lifecycle = lifecycle
-        self._pools = pools
         self._submits: deque[int] = deque()
         self._serial = 0
 
@@ -51,8 +51,9 @@ class JobsApi:
     def submit(self, params: Json) -> Json:
         """API_SubmitServiceJob; TooManyRequestsException above 5 calls a second."""
         self._keep_rate()
-        checks.require(params, "jobName", "jobQueue", "serviceRequestPayload", "serviceJobType", "quotaShareName")
-        queue = self._pools.queue(params)
+        checks.require(params, "jobName", "jobQueue", "serviceRequestPayload", "serviceJobType")
+        checks.require(params, "quotaShareName")
+        queue = self._registry.queue(params)
         self._check_accepts(queue, params["quotaShareName"])
         job = self._new_job(queue, params)
         self._use_token(params.get("clientToken"))
@@ -121,7 +122,7 @@ class JobsApi:
 
     def list_jobs(self, params: Json) -> Json:
         """Newest first; without a status only RUNNING jobs (API_ListServiceJobs)."""
-        queue = self._pools.queue(params)
+        queue = self._registry.queue(params)
         found = ((-job.serial, job) for job in self._matching(queue, params))
         shown, token = checks.page(sorted(found, key=lambda entry: entry[0]), params)
         return present({"jobSummaryList": [job_summary(job) for job in shown], "nextToken": token})
@@ -133,9 +134,8 @@ class JobsApi:
             raise client_error("Only one filter can be used at a time.")
         if not filters:
             return queue.by_status[status].values()
-        name, values = checks.one_of(filters[0].get("name", ""), FILTERS, "filter name"), filters[0].get("values")
-        if not values:
-            raise client_error("A filter needs a value.")
+        checks.require(filters[0], "name", "values")
+        name, values = checks.one_of(filters[0]["name"], FILTERS, "filter name"), filters[0]["values"]
         if name in ("SHARE_IDENTIFIER", "QUOTA_SHARE_NAME"):
             shares = set(values) if name == "QUOTA_SHARE_NAME" else set()
             return (job for job in queue.by_status[status].values() if job.share in shares)
@@ -143,7 +143,7 @@ class JobsApi:
 
     def snapshot(self, params: Json) -> Json:
         """GetJobQueueSnapshot; use counts for the share that submitted the job."""
-        queue, now = self._pools.queue(params), self._world.now()
+        queue, now = self._registry.queue(params), self._world.now()
         age = self._world.options.snapshot_age_ms
         if queue.snapshot is None or now - queue.snapshot[0] >= age:
             queue.snapshot = (now, self._take_snapshot(queue, now))
@@ -158,7 +158,7 @@ class JobsApi:
             "frontOfQueue": {"jobs": [self._place(job) for job in front], "lastUpdatedAt": now},
             "frontOfQuotaShares": {"quotaShares": quotas, "lastUpdatedAt": now},
             "queueUtilization": {
-                "totalCapacityUsage": _usage(pool.now.total),
+                "totalCapacityUsage": _usage({name: unit.total for name, unit in pool.now.units.items()}),
                 "quotaShareUtilization": {"topCapacityUtilization": _use_by_share(queue)},
                 "lastUpdatedAt": now,
             },
@@ -241,14 +241,14 @@ def _passes(job: Job, name: str, value: str) -> bool:
     return job.created_at < int(value) if name == "BEFORE_CREATED_AT" else job.created_at > int(value)
 
 
-def _usage(totals: dict[str, int]) -> list[Json]:
+def _usage(totals: Mapping[str, int]) -> list[Json]:
     return [{"capacityUnit": unit, "quantity": float(n)} for unit, n in sorted(totals.items()) if n]
 
 
 def _use_by_share(queue: JobQueue) -> list[Json]:
     """Shares that use something, the largest use first."""
-    book, units = queue.pool.now, sorted(queue.pool.now.total)
-    use = {share: {unit: book.used(share, unit) for unit in units} for share in queue.shares}
+    units = queue.pool.now.units
+    use = {share: {name: unit.used[share] for name, unit in units.items()} for share in queue.shares}
     busiest = sorted((s for s in use if any(use[s].values())), key=lambda s: (-sum(use[s].values()), s))
     return [{"quotaShareName": share, "capacityUsage": _usage(use[share])} for share in busiest]
 
@@ -276,7 +276,8 @@ def _demand(payload: Json) -> Demand:
             unit, count = str(group["InstanceType"]), int(group["InstanceCount"])
             demand[unit] = demand.get(unit, 0) + checks.within(count, 1, 10_000, "InstanceCount")
     except (KeyError, TypeError, AttributeError, ValueError):
-        raise client_error("serviceRequestPayload needs ResourceConfig with InstanceType and InstanceCount.") from None
+        text = "serviceRequestPayload needs ResourceConfig with InstanceType and InstanceCount."
+        raise client_error(text) from None
     return tuple(sorted(demand.items()))
 
 

@@ -76,8 +76,8 @@ class Lifecycle:
         """Let the scheduler look at the queue soon; requests in between share one pass."""
         if queue.pass_timer:
             return
-        earliest = -1 if queue.last_pass is None else queue.last_pass + self._world.options.scheduler_period_ms
-        due = max(self._world.now(), earliest)
+        period, now = self._world.options.scheduler_period_ms, self._world.now()
+        due = now if queue.last_pass is None else max(now, queue.last_pass + period)
         queue.pass_timer = self._world.timers.at(due, lambda: self._run_pass(queue))
 
     # Scheduling.
@@ -158,7 +158,7 @@ class Lifecycle:
     @staticmethod
     def _time_limit(queue: JobQueue, reason: str) -> int | None:
         """jobStateTimeLimitActions maxTimeSeconds for this reason, in milliseconds."""
-        code = reason.split(" - ")[0]
+        code = _code(reason)
         actions = (action for action in queue.limit_actions if action["reason"] == code)
         return next((1000 * int(action["maxTimeSeconds"]) for action in actions), None)
 
@@ -316,7 +316,12 @@ def _attempt(training: TrainingJob, reason: str) -> Json:
 
 
 def _limit_text(reason: str) -> str:
-    return f"Terminated by JobStateTimeLimit action due to reason: {reason.split(' - ')[0]}"
+    return f"Terminated by JobStateTimeLimit action due to reason: {_code(reason)}"
+
+
+def _code(reason: str) -> str:
+    """The documented reason code in front of its explanation."""
+    return reason.partition(" - ")[0]
 
 
 def _retries(strategy: Json | None, tries: int, reason: str) -> bool:

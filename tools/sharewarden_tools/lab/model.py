@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain, count
 from typing import Literal
 
+from .book import UNLIMITED, Demand, PoolJob, ShareRules
 from .clock import Timer
-from .pool import UNLIMITED, Demand, Pool, PoolJob, ShareRules
+from .pool import Pool
 from .world import Json
 
 STATUSES = ("SUBMITTED", "PENDING", "RUNNABLE", "SCHEDULED", "STARTING", "RUNNING", "SUCCEEDED", "FAILED")
@@ -166,8 +167,9 @@ class JobQueue:
 
     def open_jobs(self, share: str | None = None) -> list[Job]:
         """Jobs that have not ended, oldest first."""
-        alive = (job for status in STATUSES if status not in TERMINAL for job in self.by_status[status].values())
-        return sorted((job for job in alive if share in (None, job.share)), key=lambda job: job.serial)
+        alive = (jobs.values() for status, jobs in self.by_status.items() if status not in TERMINAL)
+        mine = (job for job in chain.from_iterable(alive) if share in (None, job.share))
+        return sorted(mine, key=lambda job: job.serial)
 
 
 @dataclass(slots=True)
@@ -181,7 +183,7 @@ class State:
     jobs: dict[str, Job] = field(default_factory=dict)
     trainings: dict[str, TrainingJob] = field(default_factory=dict)
     tokens: set[str] = field(default_factory=set)
-    orders: Iterator[int] = field(default_factory=lambda: itertools.count(1))
+    orders: Iterator[int] = field(default_factory=lambda: count(1))
 
     def job(self, id_or_arn: str) -> Job | None:
         return self.jobs.get(id_or_arn.rsplit("/", 1)[-1])

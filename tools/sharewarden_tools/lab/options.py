@@ -16,7 +16,8 @@ class Options:
     # Scheduling.
     heuristic: str = "documented"  # which job loses: documented, random, adversarial
     scheduler_period_ms: int = 1_000  # [assumed] shortest time between two passes over one queue
-    requeue_keeps_place: bool = True  # [assumed] a requeued job keeps its place among equals (FIFO by submission)
+    # [assumed] A requeued job keeps its place among equals (FIFO by submission)
+    requeue_keeps_place: bool = True
     borrow_backfill: bool = True  # [assumed] a borrower whose job does not fit lets later borrowers pass
     blocked_share_holds_queue: bool = False  # [assumed] a blocked share lets the other shares go on
     reclaim_uncovered: bool = True  # [assumed] borrowing that no lender covers any more is taken back at once
@@ -33,11 +34,14 @@ class Options:
     limits_replace: bool = True  # [assumed] UpdateQuotaShare capacityLimits replaces the list, else it merges
 
     # Retries and preemption.
-    preemption_uses_attempts: bool = False  # [assumed] preemptions do not count against retryStrategy.attempts
+    # [assumed] preemptions do not count against retryStrategy.attempts
+    preemption_uses_attempts: bool = False
     preempted_in_attempts: bool = False  # [assumed] preempted attempts are only in preemptionSummary
     preemption_window: int = 10  # [assumed] length of recentPreemptedAttempts, oldest first
-    stopped_outside_is_retried: bool = False  # [assumed] StopTrainingJob by hand: FAILED, whatever retryStrategy says
-    capacity_failure_rate: float = 0.0  # chance that a training job ends with CapacityError instead of starting
+    # [assumed] StopTrainingJob by hand: FAILED, whatever retryStrategy says
+    stopped_outside_is_retried: bool = False
+    # chance that a training job ends with CapacityError instead of starting
+    capacity_failure_rate: float = 0.0
 
     # Training.
     checkpoint_interval_ms: int = 600_000  # for jobs with CheckpointConfig that do not say their own
@@ -50,13 +54,16 @@ class Options:
     in_share_sends_events: bool = True  # [assumed] Started and Completed also for in-share preemption
     limit_sends_events: bool = True  # [assumed] the same after a lowered limit
     exhausted_sends_completed: bool = True  # [assumed] Completed with FAILED when preemption retries ran out
-    sagemaker_times_as_strings: bool = False  # [assumed] AWS's sample has numeric strings, captures have numbers
+    # [assumed] AWS's sample has numeric strings, captures have numbers
+    sagemaker_times_as_strings: bool = False
 
     # API.
-    submit_rate: int | None = 5  # SubmitServiceJob per second and account (Service quotas); None for bulk simulation
+    # SubmitServiceJob per second and account (Service quotas); None for bulk simulation
+    submit_rate: int | None = 5
     snapshot_age_ms: int = 0  # [assumed] how old an answer of GetJobQueueSnapshot may be
 
     # CloudTrail.
     cloudtrail: bool = True  # write calls also appear as events
     cloudtrail_delay_ms: int = 4_000  # [assumed]
-    principal: str = "arn:aws:sts::123456789012:assumed-role/LabUser/lab"  # who calls, unless `Lab.acting_as` says
+    # who calls, unless `Lab.acting_as` says
+    principal: str = "arn:aws:sts::123456789012:assumed-role/LabUser/lab"

@@ -11,9 +11,9 @@ from .training import TrainingService
 from .views import training_detail, training_summary
 from .world import Json
 
-_SORT_KEYS: dict[str, Callable[[TrainingJob], object]] = {
-    "Name": lambda training: training.name,
-    "CreationTime": lambda training: (training.created_at, training.serial),
+_SORT_KEYS: dict[str, Callable[[TrainingJob], tuple[str, int]]] = {
+    "Name": lambda training: (training.name, training.serial),
+    "CreationTime": lambda training: ("", training.serial),
     "Status": lambda training: (training.status, training.serial),
 }
 
@@ -37,7 +37,7 @@ class SageMakerApi:
         """By hand, so a job of Batch becomes FAILED; an ended job gives ValidationException."""
         training = self._find(params)
         if training.ended:
-            raise ApiError("ValidationException", f"The training job is in status {training.status}, not InProgress.")
+            raise ApiError("ValidationException", f"The training job is {training.status}, not InProgress.")
         self._trainings.stop(training)
         return {}
 
@@ -45,7 +45,7 @@ class SageMakerApi:
         """Ten a page by default, newest first (API_ListTrainingJobs)."""
         key = _SORT_KEYS[params.get("SortBy", "CreationTime")]
         found = [t for t in self._state.trainings.values() if _passes(t, params)]
-        found.sort(key=key, reverse=params.get("SortOrder", "Descending") == "Descending")  # type: ignore[arg-type]
+        found.sort(key=key, reverse=params.get("SortOrder", "Descending") == "Descending")
         start, size = _offset(params.get("NextToken")), params.get("MaxResults") or 10
         answer: Json = {"TrainingJobSummaries": [training_summary(t) for t in found[start : start + size]]}
         if len(found) > start + size:
@@ -60,15 +60,18 @@ class SageMakerApi:
 
 
 def _passes(training: TrainingJob, params: Json) -> bool:
-    created, modified = training.created_at / 1000, training.modified_at / 1000
     return (
         params.get("StatusEquals") in (None, training.status)
         and params.get("NameContains", "").lower() in training.name.lower()
-        and params.get("CreationTimeAfter", created - 1) < created < params.get("CreationTimeBefore", created + 1)
-        and params.get("LastModifiedTimeAfter", modified - 1)
-        < modified
-        < params.get("LastModifiedTimeBefore", modified + 1)
+        and _between(training.created_at, params, "CreationTime")
+        and _between(training.modified_at, params, "LastModifiedTime")
     )
+
+
+def _between(ms: int, params: Json, name: str) -> bool:
+    seconds = ms / 1000
+    after, before = params.get(f"{name}After"), params.get(f"{name}Before")
+    return (after is None or seconds > after) and (before is None or seconds < before)
 
 
 def _offset(token: str | None) -> int:

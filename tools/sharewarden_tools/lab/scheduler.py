@@ -17,14 +17,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
+from .book import Book, PoolJob
 from .heuristics import Heuristic
-from .pool import Book, Pool, PoolJob, ShareState
+from .pool import Pool, ShareState
 
 Kind = Literal["cross-share", "in-share", "limit"]
 
 ENVIRONMENT_MAX = (
-    "MISCONFIGURATION:SERVICE_ENVIRONMENT_MAX_RESOURCE - Service environment(s) associated with the job queue "
-    "cannot meet the capacity requirement of the job."
+    "MISCONFIGURATION:SERVICE_ENVIRONMENT_MAX_RESOURCE - Service environment(s) associated with the job "
+    "queue cannot meet the capacity requirement of the job."
 )
 _QUOTA = "MISCONFIGURATION:QUOTA_MANAGEMENT_LIMIT_EXCEEDED - "
 OVER_LIMIT = _QUOTA + "Job requirements exceed quota share capacity limits."
@@ -74,7 +75,16 @@ def plan(pool: Pool, heuristic: Heuristic, now_ms: int, rules: Rules = Rules()) 
 
 
 def never_fits(pool: Pool, job: PoolJob) -> str | None:
-    """Why the job can never start in its share, in AWS's words (sm_job_stuck_in_runnable pages)."""
+    """Why the job can never start in its share, in AWS's words (sm_job_stuck_in_runnable pages).
+
+    The answer depends on configuration only and is remembered until that changes.
+    """
+    if job not in pool.verdicts:
+        pool.verdicts[job] = _verdict(pool, job)
+    return pool.verdicts[job]
+
+
+def _verdict(pool: Pool, job: PoolJob) -> str | None:
     rules = pool.shares[job.share].rules
     borrows = rules.strategy == "LEND_AND_BORROW"
     for unit, quantity in job.demand:
@@ -110,10 +120,13 @@ class _Pass:
 
     def run(self) -> Plan:
         self._trim()
-        self._find_blocked()
+        fronts = self._fronts()
+        self._plan.blocked = [
+            Blocked(job, reason) for *_, job in fronts if (reason := never_fits(self._pool, job))
+        ]
         if not (self._rules.blocked_share_holds_queue and self._plan.blocked):
-            self._serve_owners()
-            self._serve_borrowers()
+            self._serve_owners(fronts)
+            self._serve_borrowers(self._fronts())
         return self._plan
 
     # Who is next.
@@ -122,40 +135,38 @@ class _Pass:
         waiting, index = self._pool.shares[share].waiting, self._next[share]
         return waiting[index][1] if index < len(waiting) else None
 
-    def _fronts(self) -> list[tuple[int, str]]:
-        """Shares with a waiting job, the longest waiting first."""
-        fronts = ((self._front(share), share) for share in self._next)
-        return sorted((job.order, share) for job, share in fronts if job)
+    def _fronts(self) -> list[tuple[int, str, PoolJob]]:
+        """The first waiting job of each share, the longest waiting first."""
+        jobs = [job for share in self._next if (job := self._front(share))]
+        return sorted((job.order, job.id, job) for job in jobs)
 
-    def _find_blocked(self) -> None:
-        for _, share in self._fronts():
-            job = self._front(share)
-            if job and not self._stay.fits(job) and (reason := never_fits(self._pool, job)):
-                self._plan.blocked.append(Blocked(job, reason))
+    def _serve_owners(self, fronts: list[tuple[int, str, PoolJob]]) -> None:
+        for *_, first in fronts:
+            job: PoolJob | None = first
+            while job and self._stay.within_own(job) and self._place(job):
+                job = self._advance(job.share)
 
-    def _serve_owners(self) -> None:
-        for _, share in self._fronts():
-            while (job := self._front(share)) and self._stay.within_own(job) and self._place(job):
-                self._next[share] += 1
-
-    def _serve_borrowers(self) -> None:
-        fronts = self._fronts()
+    def _serve_borrowers(self, fronts: list[tuple[int, str, PoolJob]]) -> None:
         while fronts:
-            _, share = heapq.heappop(fronts)
-            job = self._front(share)
-            if job and self._place(job):
-                self._next[share] += 1
-                if follower := self._front(share):
-                    heapq.heappush(fronts, (follower.order, share))
+            *_, job = heapq.heappop(fronts)
+            if self._place(job):
+                if follower := self._advance(job.share):
+                    heapq.heappush(fronts, (follower.order, follower.id, follower))
             elif not self._rules.borrow_backfill:
                 return
+
+    def _advance(self, share: str) -> PoolJob | None:
+        self._next[share] += 1
+        return self._front(share)
 
     # One job.
 
     def _place(self, job: PoolJob) -> bool:
         """Dispatch the job, or claim capacity that is on its way or can be taken back for it."""
-        if not self._stay.fits(job):
-            return self._take_back(job) or self._push_out(job)
+        if not self._stay.allows(job):
+            return self._push_out(job)
+        if lack := self._stay.lack(job):
+            return self._take_back(job, lack) or self._push_out(job)
         self._stay.add(job)
         if job.share not in self._holding and self._now.fits(job):
             self._now.add(job)
@@ -164,11 +175,9 @@ class _Pass:
             self._holding.add(job.share)
         return True
 
-    def _take_back(self, job: PoolJob) -> bool:
+    def _take_back(self, job: PoolJob, lack: dict[str, int]) -> bool:
         """Cross-share: only capacity of the job's own share that is lent out comes back."""
-        lack = self._stay.lack(job)
-        entitled = all(n <= self._stay.own_idle(job.share, unit) for unit, n in lack.items())
-        if not (lack and entitled and self._stay.allows(job)):
+        if any(n > self._stay.units[unit].own_idle(job.share) for unit, n in lack.items()):
             return False
         return self._preempt_for(job, self._borrowers(lack), "cross-share")
 
@@ -190,11 +199,8 @@ class _Pass:
 
     def _borrowers(self, units: Iterable[str]) -> list[PoolJob]:
         """Dispatched jobs of the shares that use more than their own of one of the units."""
-        over = [
-            share
-            for share in self._pool.shares.values()
-            if any(self._stay.over_own(share.name, unit) for unit in units)
-        ]
+        books = [self._stay.units[unit] for unit in units]
+        over = [s for s in self._pool.shares.values() if any(book.over_own(s.name) for book in books)]
         return [job for share in over for job in self._staying(share, units)]
 
     # Victims.
@@ -228,33 +234,32 @@ class _Pass:
 
     def _trim(self) -> None:
         """Preempt what lowered limits no longer allow (preemption.html: also in RESERVE and LEND shares)."""
-        for unit in list(self._stay.total):
+        for name, unit in self._stay.units.items():
             for share in self._pool.shares.values():
-                self._trim_share(share, unit)
-            if self._rules.reclaim_uncovered:
-                self._trim_unit(unit)
+                if unit.over_may_use(share.name):
+                    self._trim_share(share, name)
+            if self._rules.reclaim_uncovered and unit.uncovered():
+                self._trim_unit(name)
 
-    def _trim_share(self, share: ShareState, unit: str) -> None:
-        if self._stay.used(share.name, unit) <= share.rules.may_use(unit):
-            return
-        for victim in self._heuristic(self._staying(share, [unit]), self._stay, self._now_ms):
-            if self._stay.used(share.name, unit) <= share.rules.may_use(unit):
+    def _trim_share(self, share: ShareState, name: str) -> None:
+        unit = self._stay.units[name]
+        for victim in self._heuristic(self._staying(share, [name]), self._stay, self._now_ms):
+            if not unit.over_may_use(share.name):
                 return
             self._let_go(Preempt(victim, "limit"))
 
-    def _trim_unit(self, unit: str) -> None:
-        if not self._stay.uncovered(unit):
-            return
-        for victim in self._heuristic(self._borrowers([unit]), self._stay, self._now_ms):
-            if not self._stay.uncovered(unit):
+    def _trim_unit(self, name: str) -> None:
+        unit = self._stay.units[name]
+        for victim in self._heuristic(self._borrowers([name]), self._stay, self._now_ms):
+            if not unit.uncovered():
                 return
-            if self._stay.over_own(victim.share, unit):
+            if unit.over_own(victim.share):
                 self._let_go(Preempt(victim, "limit"))
 
 
 def _helps(book: Book, victim: PoolJob, lack: dict[str, int]) -> bool:
     """Whether the victim holds borrowed instances of a unit that is lacking."""
-    return any(unit in lack and book.over_own(victim.share, unit) for unit, _ in victim.demand)
+    return any(unit in lack and book.units[unit].over_own(victim.share) for unit, _ in victim.demand)
 
 
 def _without_idle_victims(book: Book, job: PoolJob, chosen: list[PoolJob]) -> list[PoolJob]:

@@ -46,15 +46,15 @@ class TrainingService:
         self._objects = objects
         self._serial = 0
         self._capacity_failures = 0
-        self.on_change: Callable[[TrainingJob], None] = lambda training: None
-        self.on_save: Callable[[TrainingJob], None] = lambda training: None
+        self.on_change: Callable[[TrainingJob], None] = lambda _: None
+        self.on_save: Callable[[TrainingJob], None] = lambda _: None
 
     def fail_for_capacity(self, count: int) -> None:
         """Let the next `count` training jobs end with CapacityError instead of starting."""
         self._capacity_failures += count
 
     def create(self, owner: str, payload: Json, tags: Tags) -> TrainingJob:
-        """Start a training job for the service job `owner`; ApiError when SageMaker would refuse the request."""
+        """Start a training job for service job `owner`; ApiError when SageMaker would refuse it."""
         _check_request(payload)
         now = self._world.now()
         name = training_name(str(payload["TrainingJobName"]), self._world.uuid("training").replace("-", ""))

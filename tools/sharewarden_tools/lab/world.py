@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 from hashlib import blake2b
 from typing import Any
-from uuid import UUID
 
 from .clock import Clock, Timer, Timers
 from .options import Options, Span
@@ -18,7 +18,12 @@ Listener = Callable[[Json], None]
 
 def iso_seconds(ms: int) -> str:
     """ISO-8601 in whole seconds, as in the envelope of an event."""
-    return datetime.fromtimestamp(ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return _iso(ms // 1000)
+
+
+@lru_cache(maxsize=256)
+def _iso(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 class World:
@@ -52,7 +57,8 @@ class World:
     def uuid(self, kind: str) -> str:
         """The next id of its kind."""
         self._serials[kind] += 1
-        return str(UUID(bytes=self._hash(f"{kind}/{self._serials[kind]}"), version=4))
+        digits = self._hash(f"{kind}/{self._serials[kind]}").hex()
+        return "-".join((digits[:8], digits[8:12], f"4{digits[13:16]}", f"8{digits[17:20]}", digits[20:]))
 
     def draw(self, span: Span, key: str) -> int:
         """A duration within the span, the same for the same seed and key."""
@@ -86,7 +92,7 @@ class World:
         )
 
     def flush(self) -> None:
-        """Hand out queued events in order. A listener may call the lab: what that adds follows in this loop."""
+        """Hand out queued events in order; what a listener adds by calling the lab comes after them."""
         if self._flushing:
             return
         self._flushing = True
