@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import count
-from threading import Barrier
+from threading import Barrier, Lock
 from typing import Any, NamedTuple
 
 import boto3
@@ -41,8 +41,22 @@ class Store(NamedTuple):
     audit: AuditReader
 
 
-def on_dynamodb(endpoint: str | None) -> Store:
-    client = boto3.client("dynamodb", endpoint_url=endpoint)
+class OneAtATime:
+    """moto's transactions are not atomic between threads, DynamoDB's are: moto answers one call at a time."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._lock = Lock()
+
+    def __getattr__(self, name: str) -> Any:
+        def call(**request: Any) -> Any:
+            with self._lock:
+                return getattr(self._client, name)(**request)
+
+        return call
+
+
+def on_dynamodb(client: Any) -> Store:
     suffix = f"{os.getpid()}-{next(_serial)}"
     names = {}
     for table in tables(load_template()):
@@ -59,10 +73,10 @@ def store(request: pytest.FixtureRequest) -> Iterator[Store]:
         memory = MemoryLedger()
         yield Store(memory, memory)
     elif request.param == "dynamodb-local":
-        yield on_dynamodb(ENDPOINT)
+        yield on_dynamodb(boto3.client("dynamodb", endpoint_url=ENDPOINT))
     else:
         with mock_aws():
-            yield on_dynamodb(None)
+            yield on_dynamodb(OneAtATime(boto3.client("dynamodb")))
 
 
 def job(key: str = "job-1", **members: Any) -> JobRecord:

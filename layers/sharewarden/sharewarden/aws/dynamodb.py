@@ -25,6 +25,8 @@ Put = Any
 
 #: The longest pauses, in seconds, before each further try of a throttled transaction: botocore retries none.
 BACKOFF = (0.05, 0.1, 0.2, 0.4)
+#: Why an action is cancelled whose condition does not hold: another version of an item, or a fact on record.
+ON_RECORD = "ConditionalCheckFailed"
 
 
 class DynamoLedger:
@@ -121,19 +123,16 @@ class DynamoLedger:
 
     def _transact(self, items: Sequence[Put], facts: Sequence[Put]) -> None:
         reasons: list[str] = []
-        for wait in (*BACKOFF, 0):
+        for wait in (0, *BACKOFF):
+            if reasons and ON_RECORD not in reasons:
+                self._pause(random.uniform(wait / 2, wait))  # noqa: S311 (spreads writers, hides nothing)
             reasons = self._try((*items, *facts))
             if not reasons:
                 return
-            if "ConditionalCheckFailed" in reasons[: len(items)] or "TransactionConflict" in reasons:
+            if ON_RECORD in reasons[: len(items)] or "TransactionConflict" in reasons:
                 raise Conflict(f"{', '.join(put['Item']['pk']['S'] for put in items)}: changed since read")
-            facts = [
-                fact
-                for fact, reason in zip(facts, reasons[len(items) :], strict=True)
-                if reason != "ConditionalCheckFailed"
-            ]
-            if "ConditionalCheckFailed" not in reasons:
-                self._pause(random.uniform(wait / 2, wait))  # noqa: S311 (spreads writers, hides nothing)
+            its_reason = zip(facts, reasons[len(items) :], strict=True)
+            facts = [fact for fact, reason in its_reason if reason != ON_RECORD]
         raise Unavailable(f"TransactWriteItems: cancelled {len(BACKOFF) + 1} times, at last for {reasons}")
 
     def _try(self, puts: Sequence[Put]) -> list[str]:

@@ -1,0 +1,85 @@
+"""The two queues over boto3, on moto."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import boto3
+import pytest
+from botocore.stub import Stubber
+from moto import mock_aws
+from sharewarden.aws.sqs import LONGEST_ORIGIN, LONGEST_REASON, SqsDeadLetters, SqsWishQueue
+from sharewarden.ports import Unavailable
+
+
+@pytest.fixture
+def sqs() -> Iterator[Any]:
+    with mock_aws():
+        yield boto3.client("sqs")
+
+
+def received(sqs: Any, url: str) -> list[dict[str, Any]]:
+    answer = sqs.receive_message(
+        QueueUrl=url, MaxNumberOfMessages=10, AttributeNames=["All"], MessageAttributeNames=["All"]
+    )
+    return list(answer.get("Messages", []))
+
+
+@pytest.fixture
+def wishes(sqs: Any) -> str:
+    return str(sqs.create_queue(QueueName="wishes.fifo", Attributes={"FifoQueue": "true"})["QueueUrl"])
+
+
+@pytest.fixture
+def letters(sqs: Any) -> str:
+    return str(sqs.create_queue(QueueName="letters")["QueueUrl"])
+
+
+def test_a_wish_travels_in_the_group_of_its_job(sqs: Any, wishes: str) -> None:
+    SqsWishQueue(sqs, wishes).send("job-1", 7, "once")
+    [message] = received(sqs, wishes)
+    assert json.loads(message["Body"]) == {"job": "job-1", "version": 7}
+    assert message["Attributes"]["MessageGroupId"] == "job-1"
+
+
+@pytest.mark.parametrize("once", ["job-1#v7#sweep at 5", "x" * 500, "ünïcode 🚀"])
+def test_a_wish_sent_once_more_comes_once(sqs: Any, wishes: str, once: str) -> None:
+    queue = SqsWishQueue(sqs, wishes)
+    for name in (once, once, f"{once} again"):
+        queue.send("job-1", 7, name)
+    assert len(received(sqs, wishes)) == 2
+
+
+@pytest.mark.parametrize(
+    ("body", "reason", "expected"),
+    [
+        ('{"a": "ü🚀"}', "broken\tat\nline 2", ('{"a": "ü🚀"}', "broken\tat\nline 2")),
+        ("a\x00b\x1bc", "\ufffe\ud800", ("a\ufffdb\ufffdc", "\ufffd\ufffd")),
+        ("", "", ("(empty)", "(empty)")),
+        ("b", "r" * 5000, ("b", "r" * LONGEST_REASON)),
+    ],
+)
+def test_a_message_is_buried_whatever_it_holds(
+    sqs: Any, letters: str, body: str, reason: str, expected: tuple[str, str]
+) -> None:
+    SqsDeadLetters(sqs, letters).bury(body, reason, "react" * 100)
+    [message] = received(sqs, letters)
+    attributes = {name: value["StringValue"] for name, value in message["MessageAttributes"].items()}
+    assert (message["Body"], attributes["reason"]) == expected
+    assert attributes["origin"] == ("react" * 100)[:LONGEST_ORIGIN]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda client: SqsWishQueue(client, "https://queue").send("job-1", 1, "once"),
+        lambda client: SqsDeadLetters(client, "https://queue").bury("body", "reason", "origin"),
+    ],
+    ids=["wish", "dead letter"],
+)
+def test_a_refusal_is_unavailable(call: Any) -> None:
+    client = boto3.client("sqs")
+    with Stubber(client) as stub:
+        stub.add_client_error("send_message", "RequestThrottled", "slow down", 403)
+        with pytest.raises(Unavailable, match=r"^SendMessage: RequestThrottled: slow down$"):
+            call(client)
