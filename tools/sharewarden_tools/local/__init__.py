@@ -1,0 +1,1 @@
+"""The pieces of the template on one machine, around the real handlers."""
