@@ -1,0 +1,102 @@
+"""A pool in the lab, its jobs, and their events as a function gets them."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from sharewarden_tools.lab.clock import VirtualClock
+from sharewarden_tools.lab.engine import Lab
+from sharewarden_tools.lab.options import Options
+
+from . import QUEUE
+
+START = 1_789_372_800_000
+UNIT = "ml.g6e.12xlarge"
+OTHER_QUEUE = "arn:aws:batch:us-east-1:123456789012:job-queue/other"
+_PAYLOAD = {
+    "TrainingJobName": "train",
+    "RoleArn": "arn:aws:iam::123456789012:role/Training",
+    "ResourceConfig": {"InstanceType": UNIT, "InstanceCount": 1, "VolumeSizeInGB": 50},
+    "OutputDataConfig": {"S3OutputPath": "s3://bucket/out"},
+    "StoppingCondition": {"MaxRuntimeInSeconds": 86_400},
+}
+
+
+class Pool:
+    """Queues over one environment, with shares that lend and borrow; time is virtual."""
+
+    def __init__(self, shares: int, instances_a_share: int = 1) -> None:
+        self.clock = VirtualClock(START)
+        self.lab = Lab(clock=self.clock, seed=1, options=Options(submit_rate=None, cloudtrail=False))
+        self._batch = self.lab.operations["batch"]
+        self._submitted = 0
+        for queue in (QUEUE, OTHER_QUEUE):
+            self._queue(queue, shares * instances_a_share)
+            for number in range(shares):
+                self._share(queue, f"share-{number}", instances_a_share)
+
+    def submit(self, share: int, *, queue: str = QUEUE, priority: int = 0) -> str:
+        """The ARN of a new job of one instance that trains for an hour."""
+        self._submitted += 1
+        answer = self._batch["SubmitServiceJob"](
+            {
+                "jobName": f"job-{self._submitted}",
+                "jobQueue": queue,
+                "serviceJobType": "SAGEMAKER_TRAINING",
+                "serviceRequestPayload": json.dumps(_PAYLOAD),
+                "quotaShareName": f"share-{share}",
+                "schedulingPriority": priority,
+                "tags": {"team": f"team-{share}"},
+            }
+        )
+        return str(answer["jobArn"])
+
+    def steps(self) -> Iterator[int]:
+        """Go from one due moment to the next until nothing is left to do."""
+        while (due := self.lab.next_due()) is not None:
+            self.lab.advance_to(due)
+            yield due
+
+    def _queue(self, queue: str, instances: int) -> None:
+        name = queue.rsplit("/", 1)[1]
+        self._batch["CreateServiceEnvironment"](
+            {
+                "serviceEnvironmentName": name,
+                "serviceEnvironmentType": "SAGEMAKER_TRAINING",
+                "capacityLimits": [{"capacityUnit": UNIT, "maxCapacity": instances}],
+            }
+        )
+        policy = self._batch["CreateSchedulingPolicy"](
+            {"name": name, "quotaSharePolicy": {"idleResourceAssignmentStrategy": "FIFO"}}
+        )
+        self._batch["CreateJobQueue"](
+            {
+                "jobQueueName": name,
+                "jobQueueType": "SAGEMAKER_TRAINING",
+                "priority": 1,
+                "state": "ENABLED",
+                "schedulingPolicyArn": policy["arn"],
+                "serviceEnvironmentOrder": [{"order": 1, "serviceEnvironment": name}],
+            }
+        )
+
+    def _share(self, queue: str, name: str, instances: int) -> None:
+        self._batch["CreateQuotaShare"](
+            {
+                "quotaShareName": name,
+                "jobQueue": queue,
+                "capacityLimits": [{"capacityUnit": UNIT, "maxCapacity": instances}],
+                "resourceSharingConfiguration": {"strategy": "LEND_AND_BORROW", "borrowLimit": -1},
+                "preemptionConfiguration": {"inSharePreemption": "ENABLED"},
+            }
+        )
+
+
+def message(event: dict[str, Any]) -> dict[str, Any]:
+    """An EventBridge event as SQS hands it to a function, as far as the function reads it."""
+    return {
+        "messageId": event["id"],
+        "body": json.dumps(event),
+        "attributes": {"ApproximateReceiveCount": "1"},
+        "eventSource": "aws:sqs",
+    }

@@ -1,0 +1,132 @@
+"""Events per second through the real handler, AWS left out."""
+
+import json
+from collections.abc import Callable
+from contextlib import redirect_stdout
+from datetime import datetime
+from io import StringIO
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+from sharewarden.domain.observation import JobDescription
+from sharewarden.events import observe
+from sharewarden.ports import Runtime
+from sharewarden_tools.memory import (
+    MemoryBatch,
+    MemoryClock,
+    MemoryDeadLetters,
+    MemoryLedger,
+    MemoryPolicies,
+    MemoryWishQueue,
+)
+
+from functions.react import app
+
+from . import QUEUE
+from .pool import START, UNIT, Pool, message
+from .section import Section
+
+BATCH_SIZE = 10
+SHARES = 20
+
+Event = dict[str, Any]
+Measure = Callable[[], float]
+"""Does the work once; the answer is the seconds that it took."""
+
+
+def throughput(jobs: int, rounds: int) -> Section:
+    events = _events(jobs)
+    bodies = [json.dumps(event) for event in events]
+    measures: dict[str, Measure] = {
+        "json and observe alone": lambda: _observed(bodies),
+        "react, batches of 10": lambda: _handled(events),
+    }
+    rates: dict[str, list[float]] = {name: [] for name in measures}
+    for _ in range(rounds):
+        for name, measure in measures.items():
+            rates[name].append(len(events) / measure())
+    return Section(
+        f"Events per second, {len(events)} events of {jobs} jobs, median of {rounds} rounds in turn",
+        "the whole handler of functions/react: SQS batch, decision, commit, metrics; one thread, one process",
+        "ledger and Batch in memory, events by the lab: the waiting for AWS is left out",
+        _rows(rates),
+    )
+
+
+def _rows(rates: dict[str, list[float]]) -> list[dict[str, str | float]]:
+    alone, *_ = rates.values()
+    return [
+        {"path": name, "events/s": median(rate), "time against the first": median(alone) / median(rate)}
+        for name, rate in rates.items()
+    ]
+
+
+def _events(jobs: int) -> list[Event]:
+    """What the lab tells about that many jobs, preemptions among them, as it happens."""
+    pool = Pool(SHARES)
+    events: list[Event] = []
+    pool.lab.subscribe(events.append)
+    for number in range(jobs):
+        pool.submit(number % SHARES, priority=number % 5)
+    for _ in pool.steps():
+        pass
+    return events
+
+
+def _observed(bodies: list[str]) -> float:
+    began = perf_counter()
+    for body in bodies:
+        observe(json.loads(body))
+    return perf_counter() - began
+
+
+def _handled(events: list[Event]) -> float:
+    """Each round starts with an empty ledger. The clock follows the events; no message may fail."""
+    clock = MemoryClock(START)
+    runtime = _runtime(events, clock)
+    batches = [events[start : start + BATCH_SIZE] for start in range(0, len(events), BATCH_SIZE)]
+    inputs = [(_time(batch[-1]), {"Records": list(map(message, batch))}) for batch in batches]
+    with redirect_stdout(StringIO()):
+        began = perf_counter()
+        for clock.at, records in inputs:
+            assert not app.handler(records, None, runtime)["batchItemFailures"]
+        return perf_counter() - began
+
+
+def _runtime(events: list[Event], clock: MemoryClock) -> Runtime:
+    batch, ledger = MemoryBatch(clock), MemoryLedger()
+    for event in events:
+        if event["detail"].get("jobQueue") == QUEUE:
+            batch.tell(_description(event["detail"]))
+    return Runtime(
+        batch=batch,
+        ledger=ledger,
+        audit=ledger,
+        wishes=MemoryWishQueue(clock),
+        dead_letters=MemoryDeadLetters(),
+        policies=MemoryPolicies(),
+        clock=clock,
+        queues=frozenset({QUEUE}),
+    )
+
+
+def _description(detail: dict[str, Any]) -> JobDescription:
+    """Describe as of the first moment: it names the job, the events tell the rest."""
+    return JobDescription(
+        job=detail["jobArn"].rsplit("/", 1)[1],
+        arn=detail["jobArn"],
+        read_at=START,
+        name=detail["jobName"],
+        queue=detail["jobQueue"],
+        status="RUNNABLE",
+        created_at=detail["createdAt"],
+        share=detail["quotaShareName"],
+        priority=detail["schedulingPriority"],
+        instance_type=UNIT,
+        instance_count=1,
+    )
+
+
+def _time(event: Event) -> int:
+    return round(datetime.fromisoformat(event["time"]).timestamp() * 1000)
