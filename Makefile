@@ -104,6 +104,6 @@ $(DYNAMODB_LOCAL)/.stamp:
 
 %/bin/python:
 	@test -n "$(PYTHON)" || { echo "Sharewarden needs Python 3.11 or newer; none was found on PATH. Name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Sharewarden needs Python 3.11 or newer; $(PYTHON) is `$(PYTHON) --version 2>&1`." >&2; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { echo "Sharewarden needs Python 3.11 or newer; $(PYTHON) is not: `$(PYTHON) --version 2>&1`" >&2; exit 1; }
 	@$(PYTHON) -c 'import ensurepip, venv' 2>/dev/null || { echo "$(PYTHON) lacks the venv module; on Debian and Ubuntu: apt install python3-venv" >&2; exit 1; }
 	@$(PYTHON) -m venv $*
