@@ -54,6 +54,53 @@ def payload(name: str = "train", instances: int = 1, **more: Any) -> str:
     return json.dumps(request)
 
 
+def make_queue(batch: Any, capacity: int) -> str:
+    """The ARN of a new quota-managed queue over ``capacity`` instances of UNIT."""
+    batch.create_service_environment(
+        serviceEnvironmentName="pool",
+        serviceEnvironmentType="SAGEMAKER_TRAINING",
+        capacityLimits=[{"capacityUnit": UNIT, "maxCapacity": capacity}],
+    )
+    policy = batch.create_scheduling_policy(
+        name="policy", quotaSharePolicy={"idleResourceAssignmentStrategy": "FIFO"}
+    )
+    answer = batch.create_job_queue(
+        jobQueueName="queue",
+        jobQueueType="SAGEMAKER_TRAINING",
+        priority=1,
+        state="ENABLED",
+        schedulingPolicyArn=policy["arn"],
+        serviceEnvironmentOrder=[{"order": 1, "serviceEnvironment": "pool"}],
+    )
+    return str(answer["jobQueueArn"])
+
+
+def make_share(batch: Any, queue: str, name: str = "share", own: int = 1, **more: Any) -> str:
+    """The ARN of a new share; RESERVE and without in-share preemption unless ``more`` says otherwise."""
+    request = {
+        "quotaShareName": name,
+        "jobQueue": queue,
+        "capacityLimits": [{"capacityUnit": UNIT, "maxCapacity": own}],
+        "resourceSharingConfiguration": {"strategy": "RESERVE"},
+        "preemptionConfiguration": {"inSharePreemption": "DISABLED"},
+        **more,
+    }
+    return str(batch.create_quota_share(**request)["quotaShareArn"])
+
+
+def submit(batch: Any, queue: str, share: str = "share", **more: Any) -> str:
+    """The id of a new job of one instance."""
+    request = {
+        "jobName": "job",
+        "jobQueue": queue,
+        "serviceJobType": "SAGEMAKER_TRAINING",
+        "serviceRequestPayload": payload(),
+        "quotaShareName": share,
+        **more,
+    }
+    return str(batch.submit_service_job(**request)["jobId"])
+
+
 class Bench:
     """A lab in virtual time behind plain boto3 clients, and the calls that many cases repeat."""
 
@@ -65,27 +112,8 @@ class Bench:
         self.wire = lab_wire(self.lab)
         self.batch = client("batch", wire=self.wire)
         self.sagemaker = client("sagemaker", wire=self.wire)
-        self.queue = self._queue(capacity)
+        self.queue = make_queue(self.batch, capacity)
         self._numbers = count(1)
-
-    def _queue(self, capacity: int) -> str:
-        self.batch.create_service_environment(
-            serviceEnvironmentName="pool",
-            serviceEnvironmentType="SAGEMAKER_TRAINING",
-            capacityLimits=[{"capacityUnit": UNIT, "maxCapacity": capacity}],
-        )
-        policy = self.batch.create_scheduling_policy(
-            name="policy", quotaSharePolicy={"idleResourceAssignmentStrategy": "FIFO"}
-        )
-        answer = self.batch.create_job_queue(
-            jobQueueName="queue",
-            jobQueueType="SAGEMAKER_TRAINING",
-            priority=1,
-            state="ENABLED",
-            schedulingPolicyArn=policy["arn"],
-            serviceEnvironmentOrder=[{"order": 1, "serviceEnvironment": "pool"}],
-        )
-        return str(answer["jobQueueArn"])
 
     def share(
         self,
@@ -98,27 +126,18 @@ class Bench:
         **more: Any,
     ) -> str:
         limit = {} if borrow is None else {"borrowLimit": borrow}
-        request = {
-            "quotaShareName": name,
-            "jobQueue": self.queue,
-            "capacityLimits": [{"capacityUnit": UNIT, "maxCapacity": own}],
+        settings = {
             "resourceSharingConfiguration": {"strategy": strategy, **limit},
             "preemptionConfiguration": {"inSharePreemption": "ENABLED" if in_share else "DISABLED"},
             **more,
         }
-        return str(self.batch.create_quota_share(**request)["quotaShareArn"])
+        return make_share(self.batch, settings.pop("jobQueue", self.queue), name, own, **settings)
 
     def submit(self, share: str = "share", **more: Any) -> str:
-        """The id of a new job of one instance that trains for an hour, unless ``more`` says otherwise."""
-        request = {
-            "jobName": f"job-{next(self._numbers)}",
-            "jobQueue": self.queue,
-            "serviceJobType": "SAGEMAKER_TRAINING",
-            "serviceRequestPayload": payload(),
-            "quotaShareName": share,
-            **more,
-        }
-        return str(self.batch.submit_service_job(**request)["jobId"])
+        named = {"jobName": f"job-{next(self._numbers)}", **more}
+        return submit(
+            self.batch, named.pop("jobQueue", self.queue), named.pop("quotaShareName", share), **named
+        )
 
     def describe(self, job: str) -> dict[str, Any]:
         return dict(self.batch.describe_service_job(jobId=job))

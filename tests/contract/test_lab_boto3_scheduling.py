@@ -211,6 +211,94 @@ def test_capacity_failures_are_retried_without_using_attempts() -> None:
     assert all(reason.startswith("CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY") for reason in reasons)
 
 
+def test_only_the_newest_training_job_without_capacity_is_kept() -> None:
+    bench = Bench(capacity=1)
+    bench.share(own=1)
+    bench.lab.fail_for_capacity(3)
+    bench.until(bench.submit(), "RUNNING")
+    failed = bench.sagemaker.list_training_jobs(StatusEquals="Failed")["TrainingJobSummaries"]
+    assert len(failed) == 1
+    detail = bench.sagemaker.describe_training_job(TrainingJobName=failed[0]["TrainingJobName"])
+    assert detail["FailureReason"].startswith("CapacityError")
+
+
+def limit(bench: Bench, reason: str) -> None:
+    action = {"reason": reason, "state": "RUNNABLE", "maxTimeSeconds": 600, "action": "TERMINATE"}
+    bench.batch.update_job_queue(jobQueue=bench.queue, jobStateTimeLimitActions=[action])
+
+
+def test_a_time_limit_action_ends_a_job_that_never_fits() -> None:
+    reason = "MISCONFIGURATION:QUOTA_MANAGEMENT_LIMIT_EXCEEDED"
+    bench = Bench(capacity=4)
+    limit(bench, reason)
+    bench.share(own=1)
+    job = bench.submit(serviceRequestPayload=payload(instances=2))
+    bench.pass_time(590)
+    assert bench.status(job) == ["RUNNABLE"]
+    bench.until(job, "FAILED", within_s=30)
+    expected = f"Terminated by JobStateTimeLimit action due to reason: {reason}"
+    assert bench.describe(job)["statusReason"] == expected
+
+
+def test_time_lost_to_capacity_failures_adds_up_to_the_limit() -> None:
+    bench = Bench(capacity=1, pending_ms=(250_000, 250_000))
+    limit(bench, "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY")
+    bench.share(own=1)
+    bench.lab.fail_for_capacity(9)
+    job = bench.submit()
+    bench.until(job, "FAILED")
+    assert len(bench.heard(BLOCKED, job)) == 2  # the third failure passes 600 s
+    assert "CAPACITY:INSUFFICIENT_INSTANCE_CAPACITY" in bench.describe(job)["statusReason"]
+
+
+def test_a_requeued_job_resumes_from_its_newest_complete_checkpoint() -> None:
+    bench = Bench(capacity=1)
+    bench.share(own=1, in_share=True)
+    environment = {"SHAREWARDEN_LAB_RUNTIME_SECONDS": "1000", "SHAREWARDEN_LAB_CHECKPOINT_SECONDS": "300"}
+    config = {"S3Uri": "s3://bucket/ckpt"}
+    text = payload(Environment=environment, CheckpointConfig=config)
+    low = bench.submit(schedulingPriority=1, serviceRequestPayload=text)
+    bench.until(low, "RUNNING")
+    bench.pass_time(700)
+    manifests = [name for name in bench.lab.objects.list("s3://bucket/ckpt/") if "_SAVED" in name]
+    assert len(manifests) == 2
+    short = payload(Environment={"SHAREWARDEN_LAB_RUNTIME_SECONDS": "60"})
+    bench.until(bench.submit(schedulingPriority=2, serviceRequestPayload=short), "SUCCEEDED")
+    bench.until(low, "RUNNING")
+    started = bench.describe(low)["startedAt"]
+    bench.until(low, "SUCCEEDED")
+    trained = bench.describe(low)["stoppedAt"] - started - 5_000  # less the upload
+    assert trained == 400_000  # 1000 s less the 600 s of the second checkpoint
+
+
+def test_the_runtime_limit_of_the_payload_stops_a_training_job() -> None:
+    bench = Bench(capacity=1)
+    bench.share(own=1)
+    text = payload(StoppingCondition={"MaxRuntimeInSeconds": 120})
+    job = bench.submit(serviceRequestPayload=text)
+    bench.until(job, "FAILED", within_s=600)
+    assert bench.training(job)["SecondaryStatus"] == "MaxRuntimeExceeded"
+
+
+@pytest.mark.parametrize("heuristic", ["documented", "random", "adversarial"])
+def test_a_reserved_share_without_in_share_preemption_is_never_touched(heuristic: str) -> None:
+    bench = Bench(capacity=3, heuristic=heuristic)
+    bench.share("urgent", 1, "RESERVE")
+    bench.share("medium", 1, "LEND_AND_BORROW")
+    bench.share("background", 1, "LEND_AND_BORROW", in_share=True)
+    urgent = bench.submit("urgent", schedulingPriority=0)
+    background = [bench.submit("background", schedulingPriority=1) for _ in range(3)]
+    bench.pass_time(120)
+    bench.submit("medium", schedulingPriority=9_999)
+    bench.pass_time(120)
+    bench.submit("background", schedulingPriority=9_999)
+    bench.pass_time(120)
+    arns = {detail["preemptedJobArn"] for detail in bench.heard(STARTED)}
+    assert len(bench.heard(STARTED)) == 2
+    assert arns <= {bench.describe(job)["jobArn"] for job in background}
+    assert bench.status(urgent) == ["RUNNING"]
+
+
 @pytest.mark.parametrize(("attempts", "tries"), [(1, 1), (3, 3)])
 def test_attempts_count_the_times_in_runnable(attempts: int, tries: int) -> None:
     bench = Bench(capacity=1)

@@ -22,7 +22,8 @@ class Sqs:
 
     def __init__(self) -> None:
         self.clock = VirtualClock(START)
-        self.api = client("sqs", wire=Wire({"sqs": sqs.operations(QueueSystem(self.clock))}))
+        self.system = QueueSystem(self.clock)
+        self.api = client("sqs", wire=Wire({"sqs": sqs.operations(self.system)}))
 
     def pass_time(self, seconds: float) -> None:
         self.clock.advance_to(self.clock.now() + int(seconds * 1000))
@@ -207,6 +208,8 @@ def test_a_message_that_used_up_its_receives_goes_to_the_dead_letter_queue(queue
     assert message["Body"] == "poison"
     assert message["Attributes"]["DeadLetterQueueSourceArn"] == queues.arn(url)
     assert message["Attributes"]["ApproximateReceiveCount"] == "1"
+    moved_at = START + (20_000 if suffix else 0)  # only a FIFO queue starts the retention period anew
+    assert message["Attributes"]["SentTimestamp"] == str(moved_at)
 
 
 ATTRIBUTES = {
@@ -275,6 +278,17 @@ def test_a_batch_of_the_wrong_size_is_refused(queues: Sqs, ids: list[str], error
     with pytest.raises(getattr(queues.api.exceptions, error)):
         queues.api.send_message_batch(QueueUrl=url, Entries=entries)
     assert queues.bodies(url) == []
+
+
+def test_who_holds_the_clock_can_ask_when_a_message_comes_back(queues: Sqs) -> None:
+    slow, fast = queues.create("slow", VisibilityTimeout="60"), queues.create("fast", DelaySeconds="5")
+    assert queues.system.next_due() is None
+    queues.send(slow, "a")
+    assert queues.system.next_due() is None
+    queues.receive(slow)
+    assert queues.system.next_due() == START + 60_000
+    queues.send(fast, "b")
+    assert queues.system.next_due() == START + 5_000
 
 
 def test_purge_empties_a_queue(queues: Sqs) -> None:

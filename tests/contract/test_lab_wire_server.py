@@ -18,11 +18,13 @@ from urllib.parse import urlsplit
 import pytest
 from botocore.exceptions import ConnectionClosedError
 from sharewarden_tools.lab.clock import VirtualClock, WallClock
+from sharewarden_tools.lab.engine import Lab
 from sharewarden_tools.lab.errors import ApiError
+from sharewarden_tools.lab.options import Options
 from sharewarden_tools.lab.server import LabServer, PortInUseError
 from sharewarden_tools.lab.wire import Fault
 
-from tests.contract.lab_clients import client
+from tests.contract.lab_clients import client, make_queue, make_share, submit
 
 
 class FakeLab:
@@ -134,6 +136,21 @@ def test_bodies_that_no_sdk_sends_are_refused(
     http.close()
 
 
+def test_a_held_server_answers_afterwards(server: LabServer) -> None:
+    answered = threading.Event()
+
+    def ask() -> None:
+        client("batch", url=server.url).update_service_job(jobId="j", schedulingPriority=1)
+        answered.set()
+
+    with server.hold():
+        thread = threading.Thread(target=ask)
+        thread.start()
+        assert not answered.wait(0.2)
+    thread.join()
+    assert answered.is_set()
+
+
 def test_requests_do_not_move_virtual_time() -> None:
     lab = FakeLab()
     with LabServer(lab, VirtualClock()) as server:
@@ -171,6 +188,49 @@ def test_a_request_that_makes_something_due_wakes_the_clock() -> None:
     with LabServer(lab, clock) as server:
         client("sagemaker", url=server.url).stop_training_job(TrainingJobName="t")
         assert lab.moved_past_due.wait(10)
+
+
+def test_a_lab_that_breaks_while_time_passes_is_raised_on_leaving(capsys: pytest.CaptureFixture[str]) -> None:
+    lab = FakeLab()
+    broken = threading.Event()
+
+    def break_down(now_ms: int) -> None:
+        broken.set()
+        raise ZeroDivisionError("a bug in a timer")
+
+    lab.advance_to = break_down  # type: ignore[method-assign]
+    with pytest.raises(ExceptionGroup) as caught, LabServer(lab, WallClock()):
+        assert broken.wait(10)
+    assert isinstance(caught.value.exceptions[0], ZeroDivisionError)
+    assert "a bug in a timer" in capsys.readouterr().err
+
+
+def test_a_job_runs_to_its_end_in_wall_time() -> None:
+    blink = (5, 5)
+    options = Options(
+        runnable_delay_ms=blink,
+        pending_ms=blink,
+        downloading_ms=blink,
+        runtime_ms=blink,
+        uploading_ms=blink,
+        notice_delay_ms=5,
+        scheduler_period_ms=5,
+    )
+    clock, succeeded = WallClock(), threading.Event()
+    lab = Lab(clock=clock, options=options)
+
+    def listen(event: dict[str, Any]) -> None:
+        if event["detail"].get("status") == "SUCCEEDED":
+            succeeded.set()
+
+    lab.subscribe(listen)
+    with LabServer(lab, clock) as server:
+        batch = client("batch", url=server.url)
+        queue = make_queue(batch, capacity=1)
+        make_share(batch, queue)
+        job = submit(batch, queue)
+        assert succeeded.wait(20)
+        assert batch.describe_service_job(jobId=job)["status"] == "SUCCEEDED"
 
 
 def test_leaving_stops_every_thread_and_frees_the_port_even_with_an_open_connection() -> None:

@@ -75,6 +75,13 @@ def test_late_events_overtake_each_other_within_the_bound(faults: EventFaults, b
     assert max(waits) <= bound_ms + 500  # plus the step in which this test reads
 
 
+def test_events_of_the_same_moment_keep_their_order() -> None:
+    delivery = Delivery(Clock())
+    for event in events(3):
+        delivery.accept(event)
+    assert [event["id"] for event in delivery.take_due()] == ["e0", "e1", "e2"]
+
+
 def test_a_seed_decides_and_another_seed_decides_otherwise() -> None:
     faults = EventFaults(lose=0.2, double=0.2, reorder=0.5, delay=0.2)
     assert arrivals(7, faults) == arrivals(7, faults)
