@@ -16,7 +16,7 @@ from sharewarden.domain.observation import (
 )
 from sharewarden.events import BadEvent, observe
 
-SAMPLES = Path(__file__).parents[1] / "data" / "events"
+SAMPLES = Path(__file__).parents[2] / "events"
 
 JOB = "53f51099-d4c3-5e90-ac11-be55089a1763"
 ARN = f"arn:aws:batch:us-east-1:123456789012:service-job/{JOB}"
@@ -289,6 +289,31 @@ TABLE = {
             request='{"clientToken":"eadfff79-a13f-5cdd-b98b-ccbf453015b7","jobName":"vision-pretrain-r7",'
             '"jobQueue":"ml-train-qm","quotaShareName":"team-vision","schedulingPriority":200,'
             '"serviceJobType":"SAGEMAKER_TRAINING","tags":{"sla":"gold","team":"vision"}}',
+        ),
+    ),
+    "batch_service_job_state_change__other_queue": Sample(
+        "partly",
+        status(1789373302000, "RUNNING", attempt=FIRST).model_copy(
+            update={
+                "job": "7c1f6c11-5a55-5f0b-9f5e-3f5c5f1f7a10",
+                "arn": "arn:aws:batch:us-east-1:123456789012:service-job/7c1f6c11-5a55-5f0b-9f5e-3f5c5f1f7a10",
+                "name": "other-team-run",
+                "queue": "arn:aws:batch:us-east-1:123456789012:job-queue/another-pool",
+            }
+        ),
+    ),
+    "sagemaker_training_job_state_change__started_by_hand": Sample(
+        "partly",
+        training(1789373300000, "InProgress", "Training", started_at=1789373300000).model_copy(
+            update={
+                "training_job": "arn:aws:sagemaker:us-east-1:123456789012:training-job/AWS-notebook-experiment-12"
+            }
+        ),
+    ),
+    "batch_unrecognised": Sample(
+        "unconfirmed",
+        Unrecognised(
+            source="aws.batch", detail_type="Batch Service Job Hibernation Started", at=1789378800000
         ),
     ),
 }
