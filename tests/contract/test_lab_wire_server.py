@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -118,6 +119,17 @@ def test_a_bug_in_the_lab_is_http_500_and_is_raised_on_leaving(capsys: pytest.Ca
         client("batch", url=server.url).describe_service_job(jobId="broken")
     assert isinstance(caught.value.exceptions[0], ZeroDivisionError)
     assert "a bug" in capsys.readouterr().err
+
+
+def test_a_caller_that_goes_away_is_no_news(capsys: pytest.CaptureFixture[str]) -> None:
+    with LabServer(FakeLab(), VirtualClock()) as server:
+        with socket.create_connection(("127.0.0.1", urlsplit(server.url).port or 0)) as caller:
+            caller.setsockopt(
+                socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+            )  # reset on closing
+            caller.sendall(b"POST /v1/updateservicejob HTTP/1.1\r\nContent-Length: 10\r\n\r\n{")
+        client("batch", url=server.url).update_service_job(jobId="j", schedulingPriority=1)
+    assert capsys.readouterr().err == ""
 
 
 @pytest.mark.parametrize(

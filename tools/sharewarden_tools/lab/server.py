@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import signal
 import socket
+import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
@@ -159,6 +160,10 @@ class _HttpServer(ThreadingHTTPServer):
     def shutdown_request(self, request: Any) -> None:
         self._open.discard(request)
         super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):  # a caller that went away is no news
+            super().handle_error(request, client_address)
 
     def server_close(self) -> None:
         for connection in list(self._open):
