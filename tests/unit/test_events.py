@@ -296,7 +296,7 @@ TABLE = {
         status(1789373302000, "RUNNING", attempt=FIRST).model_copy(
             update={
                 "job": "7c1f6c11-5a55-5f0b-9f5e-3f5c5f1f7a10",
-                "arn": "arn:aws:batch:us-east-1:123456789012:service-job/7c1f6c11-5a55-5f0b-9f5e-3f5c5f1f7a10",
+                "arn": ARN.replace(JOB, "7c1f6c11-5a55-5f0b-9f5e-3f5c5f1f7a10"),
                 "name": "other-team-run",
                 "queue": "arn:aws:batch:us-east-1:123456789012:job-queue/another-pool",
             }
@@ -306,7 +306,7 @@ TABLE = {
         "partly",
         training(1789373300000, "InProgress", "Training", started_at=1789373300000).model_copy(
             update={
-                "training_job": "arn:aws:sagemaker:us-east-1:123456789012:training-job/AWS-notebook-experiment-12"
+                "training_job": TRAINING.replace("AWSBatchvision-pretrain-r7", "AWS-notebook-experiment-12")
             }
         ),
     ),
