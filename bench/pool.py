@@ -13,6 +13,7 @@ from . import QUEUE
 START = 1_789_372_800_000
 UNIT = "ml.g6e.12xlarge"
 OTHER_QUEUE = "arn:aws:batch:us-east-1:123456789012:job-queue/other"
+LATER_MS = 30 * 60_000
 _PAYLOAD = {
     "TrainingJobName": "train",
     "RoleArn": "arn:aws:iam::123456789012:role/Training",
@@ -29,6 +30,7 @@ class Pool:
         self.clock = VirtualClock(START)
         self.lab = Lab(clock=self.clock, seed=1, options=Options(submit_rate=None, cloudtrail=False))
         self._batch = self.lab.operations["batch"]
+        self._shares = shares
         self._submitted = 0
         for queue in (QUEUE, OTHER_QUEUE):
             self._queue(queue, shares * instances_a_share)
@@ -50,6 +52,15 @@ class Pool:
             }
         )
         return str(answer["jobArn"])
+
+    def play(self, jobs: int) -> None:
+        """Half of the jobs at once, the others in half an hour with higher priorities; all to their end."""
+        for number in range(jobs):
+            if number == jobs // 2:
+                self.lab.advance_to(START + LATER_MS)
+            self.submit(number % self._shares, priority=0 if number < jobs // 2 else 1 + number % 5)
+        for _ in self.steps():
+            pass
 
     def steps(self) -> Iterator[int]:
         """Go from one due moment to the next until nothing is left to do."""

@@ -17,7 +17,7 @@ def scheduler(jobs: tuple[int, int]) -> Section:
     ]
     return Section(
         f"Lab scheduler, {SHARES} shares of {INSTANCES_A_SHARE} instances",
-        "all jobs submitted at once and played to their end: scheduling, training jobs, events; "
+        "jobs submitted and played to their end: scheduling, in-share preemption, training jobs, events; "
         "a speed ratio of 1.00 means that a longer queue costs nothing",
         "everything: the lab in virtual time, each job trains for an hour, events have one listener",
         rows,
@@ -32,10 +32,7 @@ def _rate(jobs: int) -> float:
         lambda event: ended.append(event["id"]) if event["detail"].get("status") == "SUCCEEDED" else None
     )
     began = perf_counter()
-    for number in range(jobs):
-        pool.submit(number % SHARES, priority=number % 5)
-    for _ in pool.steps():
-        pass
+    pool.play(jobs)
     taken = perf_counter() - began
     assert len(ended) == jobs, f"{len(ended)} of {jobs} jobs ended"
     return jobs / taken

@@ -42,24 +42,33 @@ def throughput(jobs: int, rounds: int) -> Section:
         "json and observe alone": lambda: _observed(bodies),
         "react, batches of 10": lambda: _handled(events),
     }
-    rates: dict[str, list[float]] = {name: [] for name in measures}
+    seconds: dict[str, list[float]] = {name: [] for name in measures}
     for _ in range(rounds):
         for name, measure in measures.items():
-            rates[name].append(len(events) / measure())
+            seconds[name].append(measure())
     return Section(
         f"Events per second, {len(events)} events of {jobs} jobs, median of {rounds} rounds in turn",
         "the whole handler of functions/react: SQS batch, decision, commit, metrics; one thread, one process",
         "ledger and Batch in memory, events by the lab: the waiting for AWS is left out",
-        _rows(rates),
+        _rows(seconds, len(events)),
     )
 
 
-def _rows(rates: dict[str, list[float]]) -> list[dict[str, str | float]]:
-    alone, *_ = rates.values()
-    return [
-        {"path": name, "events/s": median(rate), "time against the first": median(alone) / median(rate)}
-        for name, rate in rates.items()
-    ]
+def _rows(seconds: dict[str, list[float]], events: int) -> list[dict[str, str | float]]:
+    alone, *_ = seconds.values()
+    return [_row(name, taken, alone, events) for name, taken in seconds.items()]
+
+
+def _row(name: str, taken: list[float], alone: list[float], events: int) -> dict[str, str | float]:
+    """A ratio for each round by itself, so that a busy moment hits both of its sides."""
+    ratios = [one / other for one, other in zip(taken, alone, strict=True)]
+    return {
+        "path": name,
+        "events/s": events / median(taken),
+        "time against reading": median(ratios),
+        "lowest": min(ratios),
+        "highest": max(ratios),
+    }
 
 
 def _events(jobs: int) -> list[Event]:
@@ -67,10 +76,7 @@ def _events(jobs: int) -> list[Event]:
     pool = Pool(SHARES)
     events: list[Event] = []
     pool.lab.subscribe(events.append)
-    for number in range(jobs):
-        pool.submit(number % SHARES, priority=number % 5)
-    for _ in pool.steps():
-        pass
+    pool.play(jobs)
     return events
 
 
