@@ -111,6 +111,15 @@ def test_a_stale_handle_deletes_nothing_on_a_standard_queue(queues: Sqs) -> None
     assert queues.bodies(url) == ["a"]
 
 
+def test_the_latest_handle_deletes_even_after_its_time_out_on_a_standard_queue(queues: Sqs) -> None:
+    url = queues.create("work", VisibilityTimeout="10")
+    queues.send(url, "a")
+    message = queues.receive(url)[0]
+    queues.pass_time(10)
+    queues.delete(url, message)
+    assert queues.bodies(url) == []
+
+
 def test_an_expired_handle_is_an_error_on_a_fifo_queue(queues: Sqs) -> None:
     url = queues.create("work.fifo", VisibilityTimeout="10")
     queues.send(url, "a")

@@ -1,7 +1,7 @@
 """The lab over HTTP on loopback: one address for Batch, SageMaker and SQS that any AWS SDK can be pointed to.
 
-With a ``WallClock`` a thread of the server moves the lab on, whenever something is due and before each
-request. With any other clock requests never move time: whoever holds the clock does.
+With a ``WallClock`` a thread of the server moves the lab on whenever something is due. With any other clock
+time never moves here: whoever holds the clock does that.
 """
 
 from __future__ import annotations
@@ -58,12 +58,11 @@ class LabServer:
         self.bugs: list[Exception] = []
         self._lab = lab
         self._clock = clock
-        self._moves_time = isinstance(clock, WallClock)
         self._changed = threading.Condition()
         self._stopping = False
         self._http.answer = self._answer
         self._threads = [threading.Thread(target=self._http.serve_forever, args=(0.05,), name="lab-http")]
-        if self._moves_time:
+        if isinstance(clock, WallClock):
             self._threads.append(threading.Thread(target=self._move_time, name="lab-clock"))
 
     def environment(self) -> dict[str, str]:
@@ -97,8 +96,6 @@ class LabServer:
     def _answer(self, request: Request) -> Response:
         with self._changed:
             try:
-                if self._moves_time:
-                    self._lab.advance_to(self._clock.now())
                 return self.wire.answer(request)
             except LostAnswerError:
                 raise
