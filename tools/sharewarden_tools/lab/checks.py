@@ -78,7 +78,7 @@ def page(items: Iterable[tuple[int, T]], params: Json) -> tuple[list[T], str | N
 
     The token names the last position shown, so a page stays right when items come and go.
     """
-    size = within(params.get("maxResults") or 100, 1, 100, "maxResults")
+    size = within(params.get("maxResults", 100), 1, 100, "maxResults")
     after = _position(params.get("nextToken"))
     rest = [(position, item) for position, item in items if after is None or position > after]
     shown = rest[:size]

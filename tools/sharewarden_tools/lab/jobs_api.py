@@ -273,7 +273,7 @@ def _demand(payload: Json) -> Demand:
         groups = config.get("InstanceGroups") or [config]
         demand: dict[str, int] = {}
         for group in groups:
-            unit, count = str(group["InstanceType"]), int(group["InstanceCount"])
+            unit, count = str(group["InstanceType"]), group["InstanceCount"]
             demand[unit] = demand.get(unit, 0) + checks.within(count, 1, 10_000, "InstanceCount")
     except (KeyError, TypeError, AttributeError, ValueError):
         text = "serviceRequestPayload needs ResourceConfig with InstanceType and InstanceCount."

@@ -93,6 +93,7 @@ class Lifecycle:
             self._preempt(preemption)
         for dispatch in decided.dispatches:
             self._dispatch(self._state.jobs[dispatch.job.id])
+        queue.pool.claims = decided.claims
         self._note_blocked(queue, decided.blocked)
 
     def _dispatch(self, job: Job) -> None:

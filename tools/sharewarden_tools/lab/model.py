@@ -57,6 +57,17 @@ class QuotaShare:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Course:
+    """What a training job is going to do; durations in milliseconds of training."""
+
+    runtime_ms: int
+    max_runtime_ms: int
+    fails: bool
+    checkpoints: str | None  # folder, None for a job that saves nothing
+    save_every_ms: int
+
+
 @dataclass(eq=False, slots=True)
 class TrainingJob:
     """One SageMaker training job. Times are epoch milliseconds; progress is training time that counts."""
@@ -66,6 +77,7 @@ class TrainingJob:
     owner: str  # the service job's id
     payload: Json
     tags: Tags
+    course: Course
     serial: int
     created_at: int
     modified_at: int

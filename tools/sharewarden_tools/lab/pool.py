@@ -36,6 +36,7 @@ class Pool:
     def __init__(self, environment: Mapping[str, int]) -> None:
         self.environment = dict(environment)
         self.shares: dict[str, ShareState] = {}
+        self.claims: dict[str, int] = {}  # waiting jobs per share whose capacity is on its way
         self.verdicts: dict[PoolJob, str | None] = {}  # the scheduler's memory of what can never fit
         self._recount()
 
@@ -52,6 +53,7 @@ class Pool:
 
     def remove_share(self, name: str) -> None:
         del self.shares[name]
+        self.claims.pop(name, None)
         self._recount()
 
     def _recount(self) -> None:

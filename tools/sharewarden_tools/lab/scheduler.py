@@ -6,8 +6,8 @@ One pass, in this order (quota-shares.html, preemption.html):
 3. idle capacity of lenders goes to borrowers, first in first out;
 4. where the share itself is full, higher priority pushes out lower, if in-share preemption is on.
 
-A job that waits for victims to stop holds a claim, so the same capacity is neither asked for twice nor
-given to somebody else; a pass over an unchanged pool therefore does nothing.
+A job that waits for victims to stop holds a claim, which the pool keeps until the next pass. So the same
+capacity is neither asked for twice nor given to somebody else; a pass over an unchanged pool does nothing.
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ class Plan:
     dispatches: list[Dispatch] = field(default_factory=list)
     preemptions: list[Preempt] = field(default_factory=list)
     blocked: list[Blocked] = field(default_factory=list)
+    claims: dict[str, int] = field(default_factory=dict)  # waiting jobs per share, capacity on its way
 
 
 def plan(pool: Pool, heuristic: Heuristic, now_ms: int, rules: Rules = Rules()) -> Plan:
@@ -104,7 +105,11 @@ def _lent_by_others(pool: Pool, share: str, unit: str) -> int:
 
 
 class _Pass:
-    """One run of the scheduler on private copies of the pool's books."""
+    """One run of the scheduler on private copies of the pool's books.
+
+    `_now` is all use, with this pass's dispatches; `_stay` leaves out what stops and counts claims; `_held`
+    is `_stay` without what this pass adds: only a job that really holds borrowed capacity may lose it.
+    """
 
     def __init__(self, pool: Pool, heuristic: Heuristic, now_ms: int, rules: Rules) -> None:
         self._pool = pool
@@ -113,21 +118,27 @@ class _Pass:
         self._rules = rules
         self._now = pool.now.copy()
         self._stay = pool.stay.copy()
+        self._held = pool.stay.copy()
+        self._claims = dict(pool.claims)
         self._leaving: set[str] = set()
-        self._holding: set[str] = set()
         self._next = {name: 0 for name, share in pool.shares.items() if share.waiting}
         self._plan = Plan()
 
     def run(self) -> Plan:
         self._trim()
-        fronts = self._fronts()
-        self._plan.blocked = [
-            Blocked(job, reason) for *_, job in fronts if (reason := never_fits(self._pool, job))
-        ]
+        fronts = (job for share in self._next if (job := self._front(share)))
+        self._plan.blocked = [Blocked(job, why) for job in fronts if (why := never_fits(self._pool, job))]
         if not (self._rules.blocked_share_holds_queue and self._plan.blocked):
-            self._serve_owners(fronts)
-            self._serve_borrowers(self._fronts())
+            self._serve()
         return self._plan
+
+    def _serve(self) -> None:
+        """Until no more victims are chosen: what a large one leaves over may help a job that failed."""
+        before = -1
+        while len(self._plan.preemptions) > before:
+            before = len(self._plan.preemptions)
+            self._serve_owners()
+            self._serve_borrowers()
 
     # Who is next.
 
@@ -135,28 +146,33 @@ class _Pass:
         waiting, index = self._pool.shares[share].waiting, self._next[share]
         return waiting[index][1] if index < len(waiting) else None
 
-    def _fronts(self) -> list[tuple[int, str, PoolJob]]:
-        """The first waiting job of each share, the longest waiting first."""
-        jobs = [job for share in self._next if (job := self._front(share))]
-        return sorted((job.order, job.id, job) for job in jobs)
+    def _turn(self, job: PoolJob) -> tuple[bool, bool, int, str, PoolJob]:
+        """Whose turn it is: shares for which capacity is on its way, those with own capacity, then FIFO."""
+        claimed = self._claims.get(job.share, 0) > 0
+        return (not claimed, not self._stay.has_own_idle(job), job.order, job.id, job)
 
-    def _serve_owners(self, fronts: list[tuple[int, str, PoolJob]]) -> None:
-        for *_, first in fronts:
+    def _fronts(self) -> list[tuple[bool, bool, int, str, PoolJob]]:
+        return sorted(self._turn(job) for share in self._next if (job := self._front(share)))
+
+    def _serve_owners(self) -> None:
+        for *_, first in self._fronts():
             job: PoolJob | None = first
             while job and self._stay.within_own(job) and self._place(job):
                 job = self._advance(job.share)
 
-    def _serve_borrowers(self, fronts: list[tuple[int, str, PoolJob]]) -> None:
+    def _serve_borrowers(self) -> None:
+        fronts = self._fronts()
         while fronts:
             *_, job = heapq.heappop(fronts)
             if self._place(job):
                 if follower := self._advance(job.share):
-                    heapq.heappush(fronts, (follower.order, follower.id, follower))
+                    heapq.heappush(fronts, self._turn(follower))
             elif not self._rules.borrow_backfill:
                 return
 
     def _advance(self, share: str) -> PoolJob | None:
         self._next[share] += 1
+        self._claims[share] = self._claims.get(share, 0) - 1
         return self._front(share)
 
     # One job.
@@ -167,13 +183,17 @@ class _Pass:
             return self._push_out(job)
         if lack := self._stay.lack(job):
             return self._take_back(job, lack) or self._push_out(job)
+        self._start_or_hold(job)
+        return True
+
+    def _start_or_hold(self, job: PoolJob) -> None:
+        """Dispatch now, or, when capacity is still on its way or an earlier job of the share waits, later."""
         self._stay.add(job)
-        if job.share not in self._holding and self._now.fits(job):
+        if job.share not in self._plan.claims and self._now.fits(job):
             self._now.add(job)
             self._plan.dispatches.append(Dispatch(job))
         else:
-            self._holding.add(job.share)
-        return True
+            self._plan.claims[job.share] = self._plan.claims.get(job.share, 0) + 1
 
     def _take_back(self, job: PoolJob, lack: dict[str, int]) -> bool:
         """Cross-share: only capacity of the job's own share that is lent out comes back."""
@@ -199,7 +219,7 @@ class _Pass:
 
     def _borrowers(self, units: Iterable[str]) -> list[PoolJob]:
         """Dispatched jobs of the shares that use more than their own of one of the units."""
-        books = [self._stay.units[unit] for unit in units]
+        books = [self._held.units[unit] for unit in units]
         over = [s for s in self._pool.shares.values() if any(book.over_own(s.name) for book in books)]
         return [job for share in over for job in self._staying(share, units)]
 
@@ -210,23 +230,24 @@ class _Pass:
         for victim in victims:
             self._let_go(Preempt(victim, kind, job))
         if victims:
-            self._stay.add(job)
-            self._holding.add(job.share)
+            self._start_or_hold(job)
         return bool(victims)
 
     def _let_go(self, preemption: Preempt) -> None:
         self._plan.preemptions.append(preemption)
         self._leaving.add(preemption.job.id)
         self._stay.remove(preemption.job)
+        self._held.remove(preemption.job)
 
     def _enough(self, job: PoolJob, candidates: list[PoolJob], *, borrowed_only: bool) -> list[PoolJob]:
         """The victims that make room for the job, none of them in vain; empty when they cannot."""
-        book = self._stay.copy()
+        book, held = self._stay.copy(), self._held.copy()
         chosen: list[PoolJob] = []
         for victim in self._heuristic(candidates, book, self._now_ms):
-            if borrowed_only and not _helps(book, victim, book.lack(job)):
+            if borrowed_only and not _helps(held, victim, book.lack(job)):
                 continue
             book.remove(victim)
+            held.remove(victim)
             chosen.append(victim)
             if book.fits(job):
                 return _without_idle_victims(book, job, chosen)
@@ -257,9 +278,9 @@ class _Pass:
                 self._let_go(Preempt(victim, "limit"))
 
 
-def _helps(book: Book, victim: PoolJob, lack: dict[str, int]) -> bool:
-    """Whether the victim holds borrowed instances of a unit that is lacking."""
-    return any(unit in lack and book.units[unit].over_own(victim.share) for unit, _ in victim.demand)
+def _helps(held: Book, victim: PoolJob, lack: dict[str, int]) -> bool:
+    """Whether the victim's share borrows a unit that is lacking and that the victim holds."""
+    return any(unit in lack and held.units[unit].over_own(victim.share) for unit, _ in victim.demand)
 
 
 def _without_idle_victims(book: Book, job: PoolJob, chosen: list[PoolJob]) -> list[PoolJob]:

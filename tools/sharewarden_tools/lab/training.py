@@ -7,13 +7,13 @@ or tags, in this order of weight (upper case and underscores work too):
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 from .checkpoints import newest_step, save
 from .errors import ApiError
-from .model import State, Tags, TrainingJob
+from .model import Course, State, Tags, TrainingJob
 from .objects import ObjectStore
+from .options import Options
 from .views import training_event
 from .world import Json, World
 
@@ -24,7 +24,8 @@ CAPACITY_ERROR = (
     "Please retry using a different ML instance type."
 )
 ALGORITHM_ERROR = "AlgorithmError: ExecuteUserScriptError: ExitCode 1"
-MAX_RUNTIME_MS = 86_400_000  # StoppingCondition default, API_StoppingCondition
+MAX_RUNTIME_S = 86_400
+PREFIX = "sharewarden-lab-"
 _MESSAGES = {
     "Pending": "Preparing the instances for training",
     "Downloading": "Downloading the training image",
@@ -55,12 +56,13 @@ class TrainingService:
 
     def create(self, owner: str, payload: Json, tags: Tags) -> TrainingJob:
         """Start a training job for service job `owner`; ApiError when SageMaker would refuse it."""
-        _check_request(payload)
-        now = self._world.now()
+        options, now = self._world.options, self._world.now()
+        payload = _with_defaults(payload)
+        course = course_of(payload, tags, options, self._world.draw(options.runtime_ms, f"{owner}/runtime"))
         name = training_name(str(payload["TrainingJobName"]), self._world.uuid("training").replace("-", ""))
         self._serial += 1
         arn = self._world.arn("sagemaker", f"training-job/{name}")
-        training = TrainingJob(name, arn, owner, payload, tags, self._serial, created_at=now, modified_at=now)
+        training = TrainingJob(name, arn, owner, payload, tags, course, self._serial, now, now)
         self._trainings[name] = training
         self._enter(training, "Pending")
         self._wait(training, "pending_ms", lambda: self._acquire(training))
@@ -101,18 +103,18 @@ class TrainingService:
 
     def _train(self, training: TrainingJob) -> None:
         training.started_at = training.progress_at = self._world.now()
-        uri = checkpoint_uri(training.payload)
-        training.progress_ms = training.saved_ms = 1000 * newest_step(self._objects, uri) if uri else 0
+        folder = training.course.checkpoints
+        training.progress_ms = training.saved_ms = 1000 * newest_step(self._objects, folder) if folder else 0
         self._enter(training, "Training")
         self._train_on(training)
 
     def _train_on(self, training: TrainingJob) -> None:
         """Sleep until the next save or the end, whichever comes first."""
-        save_at = training.saved_ms + self._save_interval(training)
-        finish, limit = self._runtime(training), self._latest_progress(training)
-        goal = min(save_at, finish, limit)
-        action = self._finish if goal == finish else self._exceed if goal == limit else self._checkpoint
-        delay = max(0, int(goal) - training.progress_ms)
+        course, done = training.course, training.progress_ms
+        ahead = [(max(0, course.runtime_ms - done), self._finish), (self._time_left(training), self._exceed)]
+        if course.checkpoints:
+            ahead.append((training.saved_ms + course.save_every_ms - done, self._checkpoint))
+        delay, action = min(ahead, key=lambda entry: entry[0])
         training.timer = self._world.after(delay, lambda: action(training))
 
     def _checkpoint(self, training: TrainingJob) -> None:
@@ -125,7 +127,7 @@ class TrainingService:
 
     def _finish(self, training: TrainingJob) -> None:
         self._note_progress(training)
-        if setting(training, "outcome") == "fail":
+        if training.course.fails:
             training.failure = ALGORITHM_ERROR
             self._end(training, "Failed", "Failed")
             return
@@ -156,24 +158,10 @@ class TrainingService:
 
     # Progress and checkpoints.
 
-    def _runtime(self, training: TrainingJob) -> int:
-        seconds = setting(training, "runtime-seconds")
-        if seconds is not None:
-            return round(float(seconds) * 1000)
-        return self._world.draw(self._world.options.runtime_ms, f"{training.owner}/runtime")
-
-    def _latest_progress(self, training: TrainingJob) -> int:
-        """Progress at which MaxRuntimeInSeconds, which counts per training job, runs out."""
-        seconds = training.payload.get("StoppingCondition", {}).get("MaxRuntimeInSeconds")
-        limit = MAX_RUNTIME_MS if seconds is None else 1000 * int(seconds)
-        started = training.started_at or 0
-        return training.progress_ms + limit - (self._world.now() - started)
-
-    def _save_interval(self, training: TrainingJob) -> float:
-        if not checkpoint_uri(training.payload):
-            return float("inf")
-        seconds = setting(training, "checkpoint-seconds")
-        return 1000 * float(seconds) if seconds else self._world.options.checkpoint_interval_ms
+    def _time_left(self, training: TrainingJob) -> int:
+        """Until MaxRuntimeInSeconds, which counts per training job, runs out."""
+        started = training.progress_at if training.started_at is None else training.started_at
+        return training.course.max_runtime_ms - (self._world.now() - started)
 
     def _note_progress(self, training: TrainingJob) -> None:
         if training.secondary == "Training":
@@ -182,12 +170,44 @@ class TrainingService:
             training.progress_at = now
 
     def _save(self, training: TrainingJob) -> None:
-        uri = checkpoint_uri(training.payload)
-        if not uri:
-            return
-        training.saved_ms, training.saved_at = training.progress_ms, self._world.now()
-        save(self._objects, uri, training.progress_ms // 1000, self._world.now())
-        self.on_save(training)
+        if training.course.checkpoints:
+            training.saved_ms, training.saved_at = training.progress_ms, self._world.now()
+            save(self._objects, training.course.checkpoints, training.progress_ms // 1000, self._world.now())
+            self.on_save(training)
+
+
+def course_of(payload: Json, tags: Tags, options: Options, runtime_ms: int) -> Course:
+    """Read what the job says about itself; `runtime_ms` is for a job that says nothing.
+
+    Raises ApiError when SageMaker would refuse the request, or a setting is no number.
+    """
+    _check_request(payload)
+    said = settings(payload, tags)
+    folder = payload.get("CheckpointConfig", {}).get("S3Uri")
+    try:
+        return Course(
+            runtime_ms=_milliseconds(said.get("runtime-seconds"), runtime_ms),
+            max_runtime_ms=1000 * int(payload["StoppingCondition"]["MaxRuntimeInSeconds"]),
+            fails=said.get("outcome") == "fail",
+            checkpoints=f"{folder.rstrip('/')}/" if folder else None,
+            save_every_ms=max(
+                1000, _milliseconds(said.get("checkpoint-seconds"), options.checkpoint_interval_ms)
+            ),
+        )
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ApiError("ValidationException", f"1 validation error detected: {error}") from None
+
+
+def settings(payload: Json, tags: Tags) -> dict[str, str]:
+    """The job's own `sharewarden-lab-` settings, without the prefix; hyperparameters weigh most."""
+    sources = (tags, payload.get("Environment", {}), payload.get("HyperParameters", {}))
+    entries = ((_plain(key), str(value)) for source in sources for key, value in source.items())
+    return {key.removeprefix(PREFIX): _unquoted(value) for key, value in entries if key.startswith(PREFIX)}
+
+
+def training_name(name: str, suffix: str) -> str:
+    """AWSBatch, the payload's name, 32 hex digits; SageMaker allows 63 characters, so long names are cut."""
+    return f"AWSBatch{name[: 63 - 8 - len(suffix)]}{suffix}"
 
 
 def _check_request(payload: Json) -> None:
@@ -198,27 +218,22 @@ def _check_request(payload: Json) -> None:
         raise ApiError("ValidationException", text)
 
 
-def training_name(name: str, suffix: str) -> str:
-    """AWSBatch, the payload's name, 32 hex digits; SageMaker allows 63 characters, so long names are cut."""
-    return f"AWSBatch{name[: 63 - 8 - len(suffix)]}{suffix}"
+def _with_defaults(payload: Json) -> Json:
+    """SageMaker adds the default run time of one day (API_StoppingCondition)."""
+    condition = payload.get("StoppingCondition", {})
+    if not isinstance(condition, dict):
+        return payload
+    return {**payload, "StoppingCondition": {"MaxRuntimeInSeconds": MAX_RUNTIME_S, **condition}}
 
 
-def checkpoint_uri(payload: Json) -> str | None:
-    uri = payload.get("CheckpointConfig", {}).get("S3Uri")
-    return f"{uri.rstrip('/')}/" if uri else None
+def _milliseconds(seconds: str | None, default_ms: int) -> int:
+    return default_ms if seconds is None else round(1000 * float(seconds))
 
 
-def setting(training: TrainingJob, name: str) -> str | None:
-    """What the job says about its own behaviour in the lab."""
-    wanted = f"sharewarden-lab-{name}"
-    sources = (training.payload.get("HyperParameters"), training.payload.get("Environment"), training.tags)
-    for source in sources:
-        for key, value in (source or {}).items():
-            if key.lower().replace("_", "-") == wanted:
-                return _unquoted(str(value))
-    return None
+def _plain(key: str) -> str:
+    return key.lower().replace("_", "-")
 
 
 def _unquoted(value: str) -> str:
     """The SageMaker SDK writes hyperparameters as JSON, so that a string arrives with quotes."""
-    return str(json.loads(value)) if value.startswith('"') else value
+    return value.strip('"')
