@@ -10,8 +10,9 @@ from sharewarden.aws.errors import asking
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
 
-#: All characters but those that SQS takes (SQS API reference, SendMessage).
-_REFUSED = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+#: All characters but those that SQS takes (SQS API reference, SendMessage). Compiled at first use: that takes
+#: milliseconds, which a cold start without poison need not pay.
+_REFUSED = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 #: Attributes count towards the size of a message, and the body may need nearly all of it.
 LONGEST_REASON = 1000
@@ -56,4 +57,4 @@ class SqsDeadLetters:
 
 def _accepted(text: str) -> str:
     """``text`` as SQS takes it: odd characters replaced, and never empty."""
-    return _REFUSED.sub("\ufffd", text) or "(empty)"
+    return re.sub(_REFUSED, "\ufffd", text) or "(empty)"
