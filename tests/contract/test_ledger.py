@@ -117,7 +117,7 @@ FULL_JOB = job(
         boosts=(Boost(id="b1", kind="human", amount=-5, by="U1", reason="", since=1, end="expired"),),
         version=7,
         wish=Wish(version=7, value=300, actor="U1", reason="r", created_at=1, not_after=2),
-        sent=(Sent(version=6, before=200, value=250, actor="U1", reason="r", at=1),),
+        sent=Sent(version=6, before=200, value=250, actor="U1", reason="r", at=1),
         confirmed=200,
         suspect=Suspect(value=9999, first_seen=3),
     ),
@@ -137,7 +137,7 @@ DESCRIPTION = ShareDescription(
 ITEMS = {
     "full job": FULL_JOB,
     "bare job": job(classic=True),
-    "share": ShareRecord(arn=SHARE, queue=QUEUE, description=DESCRIPTION, changed_between=(1, 2)),
+    "share": ShareRecord(arn=SHARE, queue=QUEUE, description=DESCRIPTION, told=True),
     "unknown share": ShareRecord(arn=SHARE, queue=QUEUE),
     "training job": TrainingRecord(
         training_job=TRAINING_JOB, steps=(TrainingStep(at=NOW, status="Stopped", failure_reason=""),)

@@ -2,11 +2,13 @@
 
 from .decide import Decision, with_ledger
 from .facts import boost_ended_fact, wish_dropped_fact
+from .observation import TERMINAL
 from .policy import Policy
 from .priority import Boost, PriorityLedger, Wish, end_boosts, live_boosts, wish_for
-from .record import JobRecord, dispatched_since
+from .record import SECOND, JobRecord, dispatched_since, status
 
 OURSELVES = "sharewarden"
+TOO_LATE = "its time ran out before it could be done"
 
 
 def hold_until(record: JobRecord, boost: Boost, policy: Policy) -> int | None:
@@ -14,9 +16,10 @@ def hold_until(record: JobRecord, boost: Boost, policy: Policy) -> int | None:
 
     Lowering a dispatched job makes it a likelier victim (Batch user guide, preemption). Without the
     evidence of a complete checkpoint, the policy's ``hold`` decides, and never less than ``min_runtime``.
+    Events are cut to whole seconds, so a dispatch may look a second older than it was.
     """
     dispatched = dispatched_since(record)
-    if dispatched is None or dispatched < boost.since:
+    if dispatched is None or dispatched + SECOND <= boost.since:
         return None
     return dispatched + max(policy.hold, policy.share(record.queue, record.share).min_runtime)
 
@@ -27,7 +30,8 @@ def end_due_boosts(record: JobRecord, policy: Policy, now: int) -> Decision:
     A wish that died without effect is renewed here, so no boost and no restore is forgotten. Nothing is
     wished while the job has ended, its base is unknown, or somebody else's priority is settling.
     """
-    if record.end is not None or record.priority.base is None or record.priority.suspect is not None:
+    unsettled = record.priority.base is None or record.priority.suspect is not None
+    if unsettled or status(record) in TERMINAL:
         return Decision(record=record)
     due = [boost for boost in live_boosts(record.priority) if _is_over(record, boost, policy, now)]
     ledger, ended = _end(record.priority, due, now)
@@ -44,8 +48,12 @@ def end_due_boosts(record: JobRecord, policy: Policy, now: int) -> Decision:
 
 
 def drop_wish(record: JobRecord, wish: Wish, why: str, policy: Policy, now: int) -> Decision:
-    """The record without that wish, and the fact that it died; nothing if another has taken its place."""
-    if record.priority.wish != wish:
+    """The record without that wish, and the fact that it died.
+
+    Nothing if another has taken its place, or while its value is under way: then it may still take effect.
+    """
+    sent = record.priority.sent
+    if record.priority.wish != wish or (sent is not None and sent.version == wish.version):
         return Decision(record=record)
     fact = wish_dropped_fact(record, wish, why, policy, now)
     return Decision(
@@ -61,7 +69,7 @@ def _is_over(record: JobRecord, boost: Boost, policy: Policy, now: int) -> bool:
 
 
 def _end(ledger: PriorityLedger, due: list[Boost], now: int) -> tuple[PriorityLedger, tuple[Boost, ...]]:
-    revoked = frozenset(boost.id for boost in due if boost.revoked)
+    revoked = frozenset(boost.id for boost in due if boost.revoked is not None)
     expired = frozenset(boost.id for boost in due) - revoked
     ledger, first = end_boosts(ledger, revoked, "revoked", now)
     ledger, second = end_boosts(ledger, expired, "expired", now)

@@ -13,8 +13,9 @@ from .policy import Policy
 from .priority import Done, Drift, PriorityLedger, end_boosts, live_boosts, read
 from .record import JobRecord, absorb, settle_end
 
-#: One commit holds a hundred actions: what is left over is due again at the next look.
-PREEMPTIONS_AT_ONCE = 40
+#: One commit holds a hundred actions, and a sweep decides twice before it: of two facts each, these leave
+#: room for the rest. What is left over is due again at the next look.
+PREEMPTIONS_AT_ONCE = 15
 
 
 class Decision(Frozen):
@@ -63,6 +64,14 @@ def with_ledger(record: JobRecord, ledger: PriorityLedger) -> JobRecord:
     return record.model_copy(update={"priority": ledger})
 
 
+def let_go(record: JobRecord, policy: Policy, at: int) -> Decision:
+    """A job that ended, or that Batch has forgotten, needs no boost and no wish."""
+    live = frozenset(boost.id for boost in live_boosts(record.priority))
+    ledger, ended = end_boosts(record.priority, live, "job-ended", at)
+    record = with_ledger(record, ledger.model_copy(update={"wish": None}))
+    return Decision(record=record, facts=tuple(boost_ended_fact(record, boost, policy) for boost in ended))
+
+
 def _preemptions(record: JobRecord, policy: Policy) -> Decision:
     """A preemption is on record once its stop time is known."""
     due = [
@@ -86,14 +95,7 @@ def _end(record: JobRecord, policy: Policy) -> Decision:
 
 
 def _boosts_of_ended(record: JobRecord, policy: Policy) -> Decision:
-    """A job that ended needs no boost and no wish."""
-    ledger = record.priority
-    if record.end is None or (ledger.wish is None and not live_boosts(ledger)):
-        return Decision(record=record)
-    live = frozenset(boost.id for boost in live_boosts(ledger))
-    ledger, ended = end_boosts(ledger, live, "job-ended", record.end.at)
-    record = with_ledger(record, ledger.model_copy(update={"wish": None}))
-    return Decision(record=record, facts=tuple(boost_ended_fact(record, boost, policy) for boost in ended))
+    return Decision(record=record) if record.end is None else let_go(record, policy, record.end.at)
 
 
 _STEPS: tuple[Callable[[JobRecord, Policy], Decision], ...] = (_preemptions, _end, _boosts_of_ended)

@@ -121,7 +121,10 @@ def priority_fact(record: JobRecord, done: Done, policy: Policy) -> AuditFact:
 
 
 def drift_facts(record: JobRecord, drift: Drift, policy: Policy) -> tuple[AuditFact, ...]:
-    """A priority that somebody else set, and the boosts that it superseded."""
+    """A priority that somebody else set, and the boosts that it superseded.
+
+    ``unknown`` is the version of a value of ours that was under way: whether it took effect, nobody can tell.
+    """
     fact = job_fact(
         record,
         policy,
@@ -132,7 +135,10 @@ def drift_facts(record: JobRecord, drift: Drift, policy: Policy) -> tuple[AuditF
         before=str(drift.before),
         after=str(drift.value),
         reason="somebody else set the priority: it is the base now",
-        figures={"superseded": [boost.id for boost in drift.ended]},
+        figures={
+            "superseded": [boost.id for boost in drift.ended],
+            "unknown": None if drift.unknown is None else drift.unknown.version,
+        },
     )
     return (fact, *(boost_ended_fact(record, boost, policy) for boost in drift.ended))
 

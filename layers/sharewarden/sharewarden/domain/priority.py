@@ -1,18 +1,23 @@
 """The priority ledger of one job: whose number it is, and why.
 
 ``effective = base + clamped(max positive boost) + min negative boost`` (law 4). UpdateServiceJob has no
-compare-and-set and does not return the old value, so the ledger remembers each value sent until Batch
+compare-and-set and does not return the old value, so the ledger remembers the value sent until Batch
 shows it: a value that we sent is ours, any other is drift, and drift is accepted, never fought (law 3).
+One value at a time is under way, so whatever Batch shows can be told apart.
 """
 
 from typing import Literal
 
 from .base import Frozen
 from .policy import Bands
+from .stored import MINUTE
 
 LOWEST, HIGHEST = 0, 9999
-#: Values sent that Batch never showed are remembered as ours up to this many.
-KEPT_SENT = 20
+#: A value sent that Batch does not show after this time had no effect: whoever sent it has stopped long
+#: since (``apply`` may run for a minute, and its messages come again after six).
+IN_FLIGHT = 2 * MINUTE
+#: A commit has room for so many ends of boosts; more boosts than this at once help nobody.
+MOST_LIVE_BOOSTS = 10
 #: Boosts that ended are kept for explanations up to this many.
 KEPT_ENDED_BOOSTS = 20
 
@@ -29,8 +34,8 @@ class Boost(Frozen):
     reason: str
     since: int
     until: int | None = None
-    revoked: bool = False
-    """Somebody took it back: ``until`` is when they did, and it ends as ``revoked`` once no hold is on it."""
+    revoked: str | None = None
+    """Id of the request that took it back at ``until``: it ends as ``revoked`` once nothing holds it."""
     end: BoostEnd | None = None
     ended_at: int | None = None
 
@@ -71,8 +76,10 @@ class PriorityLedger(Frozen):
     boosts: tuple[Boost, ...] = ()
     version: int = 0
     wish: Wish | None = None
-    sent: tuple[Sent, ...] = ()
+    sent: Sent | None = None
     confirmed: int | None = None
+    as_of: int = 0
+    """When Batch was last known to show ``confirmed`` or ``suspect``: an answer read before is old news."""
     suspect: Suspect | None = None
 
 
@@ -83,12 +90,16 @@ class Done(Frozen):
 
 
 class Drift(Frozen):
-    """Somebody else's value was taken as the base; ``ended`` are the boosts that it superseded."""
+    """Somebody else's value was taken as the base; ``ended`` are the boosts that it superseded.
+
+    ``unknown`` is a value of ours that was under way: nobody can tell any more whether it took effect.
+    """
 
     before: int
     value: int
     first_seen: int
     ended: tuple[Boost, ...]
+    unknown: Sent | None = None
 
 
 def live_boosts(ledger: PriorityLedger) -> tuple[Boost, ...]:
@@ -127,11 +138,11 @@ def end_boosts(
     return ledger.model_copy(update={"boosts": boosts}), tuple(changed.values())
 
 
-def revoke(ledger: PriorityLedger, at: int) -> PriorityLedger:
+def revoke(ledger: PriorityLedger, request: str, at: int) -> PriorityLedger:
     """The ledger with the boosts of people due now; a hold may still keep them."""
     boosts = tuple(
-        boost.model_copy(update={"until": min(at, boost.until or at), "revoked": True})
-        if boost.end is None and boost.kind == "human"
+        boost.model_copy(update={"until": min(at, boost.until or at), "revoked": request})
+        if boost.end is None and boost.kind == "human" and boost.revoked is None
         else boost
         for boost in ledger.boosts
     )
@@ -150,7 +161,7 @@ def wish_for(
     value = effective(ledger, bands)
     if value == expected(ledger):
         return ledger
-    if value == ledger.confirmed and not ledger.sent:
+    if value == ledger.confirmed and ledger.sent is None:
         return ledger.model_copy(update={"wish": None})
     version = ledger.version + 1
     wish = Wish(
@@ -159,24 +170,37 @@ def wish_for(
     return ledger.model_copy(update={"version": version, "wish": wish})
 
 
-def intend(ledger: PriorityLedger, before: int, now: int) -> PriorityLedger:
-    """The ledger that remembers the open wish's value as ours: committed before it is sent."""
+def intend(ledger: PriorityLedger, now: int) -> PriorityLedger:
+    """The ledger that remembers the open wish's value as ours: committed before it is sent.
+
+    Whoever commits this sends the value, and nobody else may before ``IN_FLIGHT`` has passed. Raises
+    ValueError without a wish or a confirmed value, or while another value is under way.
+    """
     wish = ledger.wish
-    if wish is None or any(sent.version == wish.version for sent in ledger.sent):
-        return ledger
+    if wish is None or ledger.confirmed is None or ledger.sent is not None:
+        raise ValueError("there is no wish that may be sent now")
     sent = Sent(
-        version=wish.version, before=before, value=wish.value, actor=wish.actor, reason=wish.reason, at=now
+        version=wish.version,
+        before=ledger.confirmed,
+        value=wish.value,
+        actor=wish.actor,
+        reason=wish.reason,
+        at=now,
     )
-    return ledger.model_copy(update={"sent": (*ledger.sent, sent)[-KEPT_SENT:]})
+    return ledger.model_copy(update={"sent": sent})
 
 
-def confirm(ledger: PriorityLedger, value: int) -> tuple[PriorityLedger, Done | None]:
-    """The ledger after Batch showed or accepted ``value``, and the act of ours that this proves."""
-    done = next((sent for sent in reversed(ledger.sent) if sent.value == value), None)
-    wish = None if ledger.wish and ledger.wish.value == value else ledger.wish
-    sent = ledger.sent if done is None else tuple(one for one in ledger.sent if one.version > done.version)
-    update = {"confirmed": value, "suspect": None, "wish": wish, "sent": sent}
-    return ledger.model_copy(update=update), Done(sent=done) if done else None
+def confirm(ledger: PriorityLedger, at: int) -> tuple[PriorityLedger, Done | None]:
+    """The ledger after Batch showed or accepted at ``at`` the value that is under way, and that act of ours.
+
+    Nothing under way (somebody else has settled it): nothing to confirm.
+    """
+    sent = ledger.sent
+    if sent is None:
+        return ledger, None
+    wish = None if ledger.wish and ledger.wish.value == sent.value else ledger.wish
+    update = {"confirmed": sent.value, "suspect": None, "wish": wish, "sent": None, "as_of": at}
+    return ledger.model_copy(update=update), Done(sent=sent)
 
 
 def read(
@@ -185,29 +209,60 @@ def read(
     """The ledger after a Describe showed ``value``.
 
     The first read gives the base. A value that is neither confirmed nor sent by us is a suspect, and drift
-    once it was read twice with ``settle`` milliseconds in between.
+    once it was read twice with ``settle`` milliseconds in between. What was read before the ledger's own
+    knowledge says nothing new.
     """
     if ledger.base is None:
-        return ledger.model_copy(update={"base": value, "confirmed": value}), None
-    if value == ledger.confirmed and not any(sent.value == value for sent in ledger.sent):
-        return ledger.model_copy(update={"suspect": None}), None
-    if any(sent.value == value for sent in ledger.sent):
-        return confirm(ledger, value)
+        return ledger.model_copy(update={"base": value, "confirmed": value, "as_of": read_at}), None
+    if read_at < ledger.as_of:
+        return ledger, None
+    if ledger.sent is not None and ledger.sent.value == value:
+        return confirm(ledger, read_at)
+    if value == ledger.confirmed:
+        return _unmoved(ledger, value, read_at), None
+    return _foreign(ledger, value, read_at, settle)
+
+
+def _unmoved(ledger: PriorityLedger, value: int, read_at: int) -> PriorityLedger:
+    """Batch shows what it showed before: what was sent long ago is lost, a wish for this value is idle."""
+    sent = ledger.sent if ledger.sent and read_at - ledger.sent.at < IN_FLIGHT else None
+    idle = sent is None and ledger.wish is not None and ledger.wish.value == value
+    wish = None if idle else ledger.wish
+    return ledger.model_copy(update={"suspect": None, "sent": sent, "wish": wish, "as_of": read_at})
+
+
+def _foreign(
+    ledger: PriorityLedger, value: int, read_at: int, settle: int
+) -> tuple[PriorityLedger, Drift | None]:
     suspect = ledger.suspect
     if suspect is None or suspect.value != value:
-        return ledger.model_copy(update={"suspect": Suspect(value=value, first_seen=read_at)}), None
+        new = Suspect(value=value, first_seen=read_at)
+        return ledger.model_copy(update={"suspect": new, "as_of": read_at}), None
     if read_at - suspect.first_seen < settle:
-        return ledger, None
-    return _accept(ledger, suspect)
+        return ledger.model_copy(update={"as_of": read_at}), None
+    return _accept(ledger, suspect, read_at)
 
 
-def _accept(ledger: PriorityLedger, suspect: Suspect) -> tuple[PriorityLedger, Drift]:
+def _accept(ledger: PriorityLedger, suspect: Suspect, read_at: int) -> tuple[PriorityLedger, Drift]:
     """Drift becomes the base as it is: every boost ends, the open wish dies, nothing is sent."""
     live = frozenset(boost.id for boost in live_boosts(ledger))
     ended_ledger, ended = end_boosts(ledger, live, "superseded", suspect.first_seen)
     before = ledger.base if ledger.confirmed is None else ledger.confirmed
-    drift = Drift(before=before or 0, value=suspect.value, first_seen=suspect.first_seen, ended=ended)
-    update = {"base": suspect.value, "confirmed": suspect.value, "suspect": None, "wish": None, "sent": ()}
+    drift = Drift(
+        before=before or 0,
+        value=suspect.value,
+        first_seen=suspect.first_seen,
+        ended=ended,
+        unknown=ledger.sent,
+    )
+    update = {
+        "base": suspect.value,
+        "confirmed": suspect.value,
+        "suspect": None,
+        "wish": None,
+        "sent": None,
+        "as_of": read_at,
+    }
     return ended_ledger.model_copy(update=update), drift
 
 

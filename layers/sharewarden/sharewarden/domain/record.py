@@ -7,7 +7,7 @@ one Describe (see ``doubtful``).
 
 from typing import ClassVar
 
-from .attempts import Attempt, join
+from .attempts import KEPT_ATTEMPTS, Attempt, join
 from .base import Frozen
 from .observation import (
     DISPATCHED,
@@ -34,6 +34,7 @@ class Transition(Frozen):
     status: Status | None = None
     attempt: str | None = None
     reason: str | None = None
+    stopped_at: int | None = None
 
 
 class Snapshot(Frozen):
@@ -41,6 +42,7 @@ class Snapshot(Frozen):
 
     read_at: int
     status: Status
+    reason: str | None = None
     attempt: str | None = None
     dispatched_at: int | None = None
 
@@ -120,30 +122,41 @@ def new_record(seen: JobObservation | JobDescription) -> JobRecord:
 
 
 def fold(record: JobRecord, seen: JobObservation) -> JobRecord:
-    """The record with one event added. Adding it again changes nothing."""
+    """The record with one event added. Adding it again changes nothing; news open a closed record again."""
     entry = Transition(
-        at=seen.at, what=seen.what, status=seen.status, attempt=seen.attempt, reason=seen.reason
+        at=seen.at,
+        what=seen.what,
+        status=seen.status,
+        attempt=seen.attempt,
+        reason=seen.reason,
+        stopped_at=seen.stopped_at,
     )
-    named = (AttemptSeen(training_job=seen.attempt),) if seen.attempt else ()
-    return record.model_copy(
+    folded = record.model_copy(
         update={
+            **_told_identity(record, seen),
             "timeline": _merge(record.timeline, entry),
-            "attempts": join(record.attempts, (*named, *seen.attempts)),
+            "attempts": join(record.attempts, (*_named(seen), *seen.attempts)),
             "preempted_count": max(record.preempted_count, seen.preempted_count or 0),
             "end": record.end or _end_in_event(seen),
         }
     )
+    return record if folded == record else folded.model_copy(update={"closed_at": None})
 
 
 def absorb(record: JobRecord, read: JobDescription) -> JobRecord:
-    """The record with the answer of a Describe. An answer older than the last one adds only facts."""
+    """The record with the answer of a Describe. An answer older than the last one adds only facts.
+
+    A terminal answer is final: it stays the snapshot, with the time at which it was first read.
+    """
     joined: dict[str, object] = {
-        "attempts": join(record.attempts, read.attempts),
+        "attempts": join(record.attempts, (*_named(read), *read.attempts)),
         "preempted_count": max(record.preempted_count, read.preempted_count),
         "end": record.end or _end_in_description(read),
+        "missing_since": None,
     }
-    if record.snapshot is None or read.read_at >= record.snapshot.read_at:
-        joined |= _identity(read) | {"snapshot": _snapshot(read), "missing_since": None}
+    last = record.snapshot
+    if last is None or (last.status not in TERMINAL and read.read_at >= last.read_at):
+        joined |= _identity(read) | {"snapshot": _snapshot(read)}
     return record.model_copy(update=joined)
 
 
@@ -155,7 +168,7 @@ def status(record: JobRecord) -> Status:
     read = record.snapshot
     if last is None or last.status is None:
         return read.status if read else "SUBMITTED"
-    if read is not None and read.read_at >= last.at + SECOND:
+    if read is not None and (read.status in TERMINAL or read.read_at >= last.at + SECOND):
         return read.status
     return last.status
 
@@ -180,23 +193,29 @@ def doubtful(record: JobRecord) -> bool:
 
 
 def ended_without_details(record: JobRecord, seen: JobObservation) -> bool:
-    """True when an event says the job ended but not when it stopped: Describe knows more."""
+    """True when an event says the job ended but not when or why: Describe knows more."""
     return record.end is None and seen.what == "status" and seen.status in TERMINAL
 
 
 def settle_end(record: JobRecord) -> JobRecord:
-    """The record ended by the best that is known, where Batch gives no stop time (a job that never ran)."""
-    if record.end is not None:
+    """The record ended by what an event said, where neither it nor Batch tells all (a job that never ran)."""
+    told = next((step for step in _steps(record) if step.status in TERMINAL), None)
+    if record.end is not None or told is None or told.status is None:
         return record
-    ends = [
-        End(status=step.status, at=step.at, reason=step.reason)
-        for step in _steps(record)
-        if step.status in TERMINAL
-    ]
     read = record.snapshot
-    if read is not None and read.status in TERMINAL:
-        ends.append(End(status=read.status, at=read.read_at))
-    return record.model_copy(update={"end": ends[0]}) if ends else record
+    reason = told.reason or (read.reason if read and read.status in TERMINAL else None)
+    end = End(status=told.status, at=told.stopped_at or told.at, reason=reason)
+    return record.model_copy(update={"end": end})
+
+
+def settle_end_read(record: JobRecord, now: int, patience: int) -> JobRecord:
+    """The record ended by the terminal state that was read ``patience`` ms ago: no event will tell more."""
+    read = record.snapshot
+    if record.end is not None or read is None or read.status not in TERMINAL:
+        return record
+    if now - read.read_at < patience:
+        return record
+    return record.model_copy(update={"end": End(status=read.status, at=read.read_at, reason=read.reason)})
 
 
 def last_step(record: JobRecord) -> Transition | None:
@@ -205,21 +224,54 @@ def last_step(record: JobRecord) -> Transition | None:
 
 
 def dispatched_since(record: JobRecord) -> int | None:
-    """When the job was last handed to SageMaker, if it holds capacity now; None if it does not."""
+    """When the job was last handed to SageMaker, if it holds capacity now; None if it does not.
+
+    The last steps that climb are those of one attempt: what Batch said of it counts if it is not older than
+    the step before them, and is exact; else the first of them does.
+    """
     if status(record) not in DISPATCHED:
         return None
+    steps = _steps(record)
+    run = _last_run(steps)
+    before = steps[-len(run) - 1].at if len(steps) > len(run) else record.created_at
     read = record.snapshot
-    known = [read.dispatched_at] if read and read.dispatched_at and read.status in DISPATCHED else []
-    for step in reversed(_steps(record)):
-        if step.status not in DISPATCHED:
-            break
-        known.append(step.at)
-    return min(known) if known else None
+    if read is not None and read.status in DISPATCHED and (read.dispatched_at or 0) >= before:
+        return read.dispatched_at
+    return run[0].at if run else None
 
 
 def unexplained_preemptions(record: JobRecord) -> int:
-    """How many preemptions Batch counts beyond those whose attempt is known."""
+    """How many preemptions Batch counts beyond those whose attempt is known.
+
+    Once attempts have been forgotten nobody can tell: then none, rather than a false alarm.
+    """
+    if len(record.attempts) >= KEPT_ATTEMPTS:
+        return 0
     return record.preempted_count - sum(attempt.preempted for attempt in record.attempts)
+
+
+def _last_run(steps: list[Transition]) -> list[Transition]:
+    run: list[Transition] = []
+    for step in reversed(steps):
+        if step.status not in DISPATCHED or (run and _rank(step) >= _rank(run[0])):
+            break
+        run.insert(0, step)
+    return run
+
+
+def _named(seen: JobObservation | JobDescription) -> tuple[AttemptSeen, ...]:
+    return (AttemptSeen(training_job=seen.attempt),) if seen.attempt else ()
+
+
+def _told_identity(record: JobRecord, seen: JobObservation) -> dict[str, object]:
+    """What events tell of a job that Batch was never able to describe, whichever of them came first."""
+    if record.snapshot is not None:
+        return {}
+    return {
+        "name": (seen.name or record.name) if record.name == record.job else record.name,
+        "created_at": min(record.created_at, seen.created_at or seen.at),
+        "tags": record.tags or seen.tags,
+    }
 
 
 def _merge(timeline: tuple[Transition, ...], entry: Transition) -> tuple[Transition, ...]:
@@ -228,8 +280,9 @@ def _merge(timeline: tuple[Transition, ...], entry: Transition) -> tuple[Transit
     return tuple(sorted((*timeline, entry), key=_timeline_order)[-KEPT_TRANSITIONS:])
 
 
-def _timeline_order(entry: Transition) -> tuple[int, int, str, str, str]:
-    return (entry.at, _rank(entry), entry.what, entry.attempt or "", entry.reason or "")
+def _timeline_order(entry: Transition) -> tuple[int, int, str, str, str, int]:
+    told = (entry.what, entry.attempt or "", entry.reason or "", entry.stopped_at or 0)
+    return (entry.at, _rank(entry), *told)
 
 
 def _rank(entry: Transition) -> int:
@@ -241,7 +294,10 @@ def _steps(record: JobRecord) -> list[Transition]:
 
 
 def _end_in_event(seen: JobObservation) -> End | None:
-    if seen.what != "status" or seen.status not in TERMINAL or seen.stopped_at is None:
+    """Without stop time and reason it is no end yet, or the record would depend on who told of it first."""
+    if seen.what != "status" or seen.status not in TERMINAL:
+        return None
+    if seen.stopped_at is None or seen.reason is None:
         return None
     return End(status=seen.status, at=seen.stopped_at, reason=seen.reason)
 
@@ -254,7 +310,11 @@ def _end_in_description(read: JobDescription) -> End | None:
 
 def _snapshot(read: JobDescription) -> Snapshot:
     return Snapshot(
-        read_at=read.read_at, status=read.status, attempt=read.attempt, dispatched_at=read.scheduled_at
+        read_at=read.read_at,
+        status=read.status,
+        reason=read.reason,
+        attempt=read.attempt,
+        dispatched_at=read.scheduled_at,
     )
 
 

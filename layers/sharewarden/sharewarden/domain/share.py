@@ -3,12 +3,26 @@
 import hashlib
 from typing import ClassVar
 
+from .base import Frozen
 from .observation import ShareDescription
 from .stored import Stored
 
+#: Changes that the sweep found and CloudTrail may still tell of: its events come within minutes.
+KEPT_CHANGES = 10
+#: CloudTrail writes whole seconds: a call may look up to a second older than it was.
+LATENESS = 1000
+
+
+class FoundChange(Frozen):
+    """A change that a sweep found before CloudTrail told of it: between which reads, and its audit key."""
+
+    after: int
+    before: int
+    key: str
+
 
 class ShareRecord(Stored):
-    """One quota share. ``told_at`` is the newest CloudTrail event about it that was put on record."""
+    """One quota share."""
 
     item: ClassVar[str] = "SHARE"
 
@@ -18,10 +32,11 @@ class ShareRecord(Stored):
     """None: deleted, or known only from CloudTrail so far."""
     read_at: int = 0
     told_at: int = 0
-    changed_between: tuple[int, int] | None = None
-    """The reads around the last change that no CloudTrail event had told of, for its late attribution."""
-    change_key: str | None = None
-    """The audit key of that change."""
+    """Time of the newest call that CloudTrail told of and that the sweep had not found before."""
+    told: bool = False
+    """Such a call came since the last read: what the next read finds changed is on record already."""
+    found: tuple[FoundChange, ...] = ()
+    """For the late attribution of each change."""
 
     @property
     def key(self) -> str:
@@ -31,6 +46,23 @@ class ShareRecord(Stored):
     def open_queue(self) -> str | None:
         """Found by queue as long as the share exists."""
         return None if self.read_at and self.description is None else self.queue
+
+
+def told_of(record: ShareRecord, at: int) -> ShareRecord:
+    """The record after CloudTrail told of a call at ``at`` that no sweep has found.
+
+    A call from before the last read that the read did not show as a change is one that it knew already.
+    """
+    if at <= record.told_at:
+        return record
+    return record.model_copy(update={"told_at": at, "told": at + LATENESS > record.read_at})
+
+
+def found_at(record: ShareRecord, at: int) -> FoundChange | None:
+    """The change that a sweep found and that a call at ``at`` made, if it was not told of before."""
+    if at == record.told_at:
+        return None
+    return next((one for one in record.found if one.after - LATENESS < at <= one.before), None)
 
 
 def content_hash(description: ShareDescription | None) -> str:

@@ -2,18 +2,21 @@
 
 from typing import ClassVar
 
+from .attempts import Attempt
 from .audit import AuditFact, subject_key
-from .boosts import drop_wish, end_due_boosts
-from .decide import Decision, decide
+from .boosts import TOO_LATE, drop_wish, end_due_boosts
+from .decide import Decision, decide, let_go
 from .facts import gap_fact, timeline_fact
 from .observation import DISPATCHED, JobSummary
 from .policy import Policy
 from .priority import live_boosts
-from .record import JobRecord, doubtful, status, unexplained_preemptions
+from .record import JobRecord, doubtful, settle_end_read, status, unexplained_preemptions
 from .stored import MINUTE, Stored
 
 #: Events later than this are no longer waited for: what they did not bring is a gap.
 SETTLE = 10 * MINUTE
+#: Gaps that one look puts on record, of each of two sorts: a commit holds a hundred actions.
+GAPS_AT_ONCE = 10
 #: Names that one adoption digest spells out; the count is always right.
 NAMED_IN_DIGEST = 200
 
@@ -39,21 +42,22 @@ def needs_read(record: JobRecord, listed: JobSummary | None) -> bool:
     if record.classic:
         return False
     if record.end is not None:
-        return unexplained_preemptions(record) > record.gaps
+        return _has_gaps(record)
     ledger = record.priority
-    busy = ledger.wish is not None or ledger.sent or ledger.suspect is not None or live_boosts(ledger)
+    ours = (ledger.wish, ledger.sent, ledger.suspect)
     return (
-        bool(busy)
+        any(one is not None for one in ours)
+        or bool(live_boosts(ledger))
         or listed is None
         or _disagrees(record, listed)
         or doubtful(record)
-        or unexplained_preemptions(record) > record.gaps
+        or _has_gaps(record)
     )
 
 
 def housekeeping(record: JobRecord, policy: Policy, now: int, *, may_act: bool) -> Decision:
     """Everything that time alone makes due for one record."""
-    decision = decide(record, policy)
+    decision = decide(settle_end_read(record, now, SETTLE), policy)
     record, facts = decision.record, decision.facts
     for step in (_expire_wish, *([end_due_boosts] if may_act else []), _gaps, _close):
         decision = step(record, policy, now)
@@ -76,7 +80,8 @@ def missing(record: JobRecord, policy: Policy, now: int) -> Decision:
         at=record.missing_since,
         reason=f"Batch forgot the job before its end was seen; last known state {status(record)}",
     )
-    return Decision(record=record.model_copy(update={"closed_at": now}), facts=(fact,))
+    freed = let_go(record.model_copy(update={"closed_at": now}), policy, record.missing_since)
+    return Decision(record=freed.record, facts=(fact, *freed.facts))
 
 
 def digest(adopted: tuple[str, ...], since: int, policy: Policy, now: int) -> AuditFact:
@@ -102,29 +107,46 @@ def _expire_wish(record: JobRecord, policy: Policy, now: int) -> Decision:
     wish = record.priority.wish
     if wish is None or now <= wish.not_after:
         return Decision(record=record)
-    return drop_wish(record, wish, "its time ran out before it could be done", policy, now)
+    return drop_wish(record, wish, TOO_LATE, policy, now)
+
+
+def _has_gaps(record: JobRecord) -> bool:
+    return unexplained_preemptions(record) > record.gaps or bool(_unstopped(record))
+
+
+def _unstopped(record: JobRecord) -> list[Attempt]:
+    """Preempted attempts whose stop nobody has told."""
+    return [one for one in record.attempts if one.preempted and one.stopped_at is None and not one.audited]
 
 
 def _gaps(record: JobRecord, policy: Policy, now: int) -> Decision:
     """Batch keeps a sliding window of preempted attempts: what it has dropped is known by number alone."""
-    lost = unexplained_preemptions(record)
-    if lost <= record.gaps or now - _last_heard(record) < SETTLE:
+    heard = _last_heard(record)
+    if not _has_gaps(record) or now - heard < SETTLE:
         return Decision(record=record)
-    facts = tuple(
-        gap_fact(
-            record,
-            policy,
-            subject=f"preemption-{number}",
-            at=_last_heard(record),
-            reason=f"{number} of the {record.preempted_count} preemptions that Batch counts left no details",
-        )
+    unstopped = _unstopped(record)[:GAPS_AT_ONCE]
+    lost = min(unexplained_preemptions(record), record.gaps + GAPS_AT_ONCE)
+    told = [
+        (one.training_job, f"attempt {one.training_job} was preempted: Batch never told when it stopped")
+        for one in unstopped
+    ]
+    told += [
+        (f"preemption-{number}", f"preemption {number} of those that Batch counts but told nothing about")
         for number in range(record.gaps + 1, lost + 1)
+    ]
+    facts = tuple(gap_fact(record, policy, subject=subject, at=heard, reason=why) for subject, why in told)
+    attempts = tuple(
+        one.model_copy(update={"audited": True}) if one in unstopped else one for one in record.attempts
     )
-    return Decision(record=record.model_copy(update={"gaps": lost}), facts=facts)
+    update = {"gaps": max(record.gaps, lost), "attempts": attempts}
+    return Decision(record=record.model_copy(update=update), facts=facts)
 
 
 def _close(record: JobRecord, policy: Policy, now: int) -> Decision:
+    """The end of the story, once everything in it is on record."""
     if record.end is None or record.closed_at is not None or now - _last_heard(record) < SETTLE:
+        return Decision(record=record)
+    if _has_gaps(record) or decide(record, policy).facts:
         return Decision(record=record)
     fact = timeline_fact(record, policy)
     return Decision(record=record.model_copy(update={"closed_at": now}), facts=(fact,))

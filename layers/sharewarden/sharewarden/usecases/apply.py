@@ -7,27 +7,28 @@ recorded, never sent twice.
 
 from typing import Literal
 
-from sharewarden.domain.boosts import drop_wish
+from sharewarden.domain.boosts import TOO_LATE, drop_wish
 from sharewarden.domain.decide import Decision, decide_read, ledger_facts, with_ledger
-from sharewarden.domain.observation import JobDescription
+from sharewarden.domain.observation import TERMINAL, JobDescription
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.priority import Wish, confirm, intend
 from sharewarden.domain.record import JobRecord
-from sharewarden.ports import Runtime
+from sharewarden.ports import Runtime, Unavailable
 
 from .change import change
 
 Outcome = Literal[
     "done", "superseded", "paused", "shadow", "expired", "missing", "foreign", "settled", "drifting"
 ]
+Verdict = Outcome | Literal["send", "busy"]
 
 
 def apply(runtime: Runtime, job: str, version: int) -> Outcome:
     """Carry out version ``version`` of the job's wish, if it is still wanted.
 
     ``paused``, ``shadow``, ``missing`` and ``drifting`` leave the wish open: the sweep brings it back.
-    Raises Unavailable when Batch or the ledger could not be asked: nothing was sent, or what was sent is
-    remembered as ours.
+    Raises Unavailable when Batch or the ledger could not be asked, or when a value sent just before may still
+    arrive: nothing was sent, or what was sent is remembered as ours.
     """
     record = runtime.ledger.load(JobRecord, job)
     wish = record.priority.wish if record else None
@@ -36,13 +37,11 @@ def apply(runtime: Runtime, job: str, version: int) -> Outcome:
     policy = runtime.policies.current()
     if waits := _waits(policy, record.queue):
         return waits
-    if runtime.clock.now() > wish.not_after:
-        return _drop(runtime, job, wish, "expired", "its time ran out before it could be done")
     description = runtime.batch.describe(record.arn)
     if description is None:
         return "missing"
     if description.queue not in runtime.queues:
-        return _drop(runtime, job, wish, "foreign", f"the job is in {description.queue}, which is not ours")
+        return _drop(runtime, job, wish, f"the job is in {description.queue}, which is not ours")
     return _act(runtime, description, wish, policy)
 
 
@@ -53,35 +52,53 @@ def _waits(policy: Policy, queue: str) -> Outcome | None:
 
 
 def _act(runtime: Runtime, description: JobDescription, wish: Wish, policy: Policy) -> Outcome:
-    before = description.priority
-    intended = change(runtime, description.job, lambda record: _intend(record, description, wish, policy))
-    ledger = intended.record.priority
-    if ledger.wish is None or ledger.wish.version != wish.version:
-        return "settled"
-    if before is None or ledger.suspect is not None:
-        return "drifting"
+    verdicts: list[Verdict] = []
+
+    def judge(record: JobRecord) -> Decision:
+        decision, verdict = _judge(record, description, wish, policy, runtime.clock.now())
+        verdicts.append(verdict)
+        return decision
+
+    change(runtime, description.job, judge)
+    verdict = verdicts[-1]
+    if verdict == "busy":
+        raise Unavailable(f"job {description.job}: a value sent just before may still arrive")
+    if verdict != "send":
+        return verdict
     runtime.batch.set_priority(description.arn, wish.value)
-    change(runtime, description.job, lambda record: _confirm(record, wish, policy))
+    change(runtime, description.job, lambda record: _confirm(record, wish, policy, runtime.clock.now()))
     return "done"
 
 
-def _intend(record: JobRecord, description: JobDescription, wish: Wish, policy: Policy) -> Decision:
-    """What the Describe showed, and, if the wish still stands, its value remembered as ours."""
+def _judge(
+    record: JobRecord, description: JobDescription, wish: Wish, policy: Policy, now: int
+) -> tuple[Decision, Verdict]:
+    """What the Describe showed; if the wish still stands and may be done, its value remembered as ours."""
     decision = decide_read(record, description, policy)
     ledger = decision.record.priority
-    still = ledger.wish is not None and ledger.wish.version == wish.version
-    if not still or ledger.suspect is not None or description.priority is None:
-        return decision
-    marked = intend(ledger, description.priority, description.read_at)
-    return Decision(record=with_ledger(decision.record, marked), facts=decision.facts)
+    if ledger.wish is None or ledger.wish.version != wish.version or description.status in TERMINAL:
+        return decision, "settled"
+    if description.priority is None or ledger.suspect is not None:
+        return decision, "drifting"
+    if ledger.sent is not None:
+        return decision, "busy"
+    if now > wish.not_after:
+        dropped = drop_wish(decision.record, wish, TOO_LATE, policy, now)
+        return Decision(record=dropped.record, facts=decision.facts + dropped.facts), "expired"
+    marked = with_ledger(decision.record, intend(ledger, now))
+    return Decision(record=marked, facts=decision.facts), "send"
 
 
-def _confirm(record: JobRecord, wish: Wish, policy: Policy) -> Decision:
-    ledger, done = confirm(record.priority, wish.value)
+def _confirm(record: JobRecord, wish: Wish, policy: Policy, now: int) -> Decision:
+    """Unless another reader has seen it first."""
+    sent = record.priority.sent
+    if sent is None or sent.version != wish.version:
+        return Decision(record=record)
+    ledger, done = confirm(record.priority, now)
     return Decision(record=with_ledger(record, ledger), facts=ledger_facts(record, done, policy))
 
 
-def _drop(runtime: Runtime, job: str, wish: Wish, outcome: Outcome, why: str) -> Outcome:
+def _drop(runtime: Runtime, job: str, wish: Wish, why: str) -> Outcome:
     policy, now = runtime.policies.current(), runtime.clock.now()
     change(runtime, job, lambda record: drop_wish(record, wish, why, policy, now))
-    return outcome
+    return "foreign"

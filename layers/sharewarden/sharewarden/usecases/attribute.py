@@ -5,14 +5,11 @@ from sharewarden.domain.base import last_part
 from sharewarden.domain.facts import job_fact
 from sharewarden.domain.observation import ApiCallObservation
 from sharewarden.domain.record import JobRecord, absorb, new_record
-from sharewarden.domain.share import ShareRecord
+from sharewarden.domain.share import FoundChange, ShareRecord, found_at, told_of
 from sharewarden.ports import Runtime
 
 JOB_CALLS = frozenset({"UpdateServiceJob", "TerminateServiceJob", "TerminateServiceJobs"})
 SHARE_CALLS = frozenset({"CreateQuotaShare", "UpdateQuotaShare", "DeleteQuotaShare"})
-
-#: CloudTrail writes whole seconds: a call may look up to a second older than the read before it.
-LATENESS = 1000
 
 
 def attribute(runtime: Runtime, seen: ApiCallObservation) -> tuple[AuditFact, ...]:
@@ -61,8 +58,9 @@ def _share_call(runtime: Runtime, seen: ApiCallObservation, subject: str) -> tup
     if queue not in runtime.queues or not name:
         return ()
     stored = runtime.ledger.load(ShareRecord, subject) or ShareRecord(arn=subject, queue=queue)
-    fact = _late(stored, seen, queue, name) or _change(seen, queue, name)
-    told = stored.model_copy(update={"told_at": max(stored.told_at, seen.at)})
+    found = found_at(stored, seen.at)
+    fact = _late(seen, queue, name, found) if found else _change(seen, queue, name)
+    told = stored if found else told_of(stored, seen.at)
     runtime.ledger.commit([told] if told != stored else [], [fact], runtime.clock.now())
     return (fact,)
 
@@ -80,11 +78,8 @@ def _change(seen: ApiCallObservation, queue: str, name: str) -> AuditFact:
     )
 
 
-def _late(stored: ShareRecord, seen: ApiCallObservation, queue: str, name: str) -> AuditFact | None:
+def _late(seen: ApiCallObservation, queue: str, name: str, found: FoundChange) -> AuditFact:
     """The sweep had seen the change before CloudTrail told of it: link the two, do not count it twice."""
-    between = stored.changed_between
-    if between is None or not between[0] - LATENESS <= seen.at <= between[1]:
-        return None
     return AuditFact(
         key=subject_key("attribution", queue, name, seen.event_id),
         kind="attribution",
@@ -92,6 +87,6 @@ def _late(stored: ShareRecord, seen: ApiCallObservation, queue: str, name: str) 
         queue=queue,
         share=name,
         actor=seen.principal,
-        reason=f"{seen.operation}: the change that {stored.change_key} put on record",
-        figures={"request": seen.request, "change": stored.change_key},
+        reason=f"{seen.operation}: the change that {found.key} put on record",
+        figures={"request": seen.request, "change": found.key},
     )

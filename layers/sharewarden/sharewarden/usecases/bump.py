@@ -12,10 +12,18 @@ from sharewarden.domain.boosts import end_due_boosts, hold_until
 from sharewarden.domain.decide import Decision, decide_read, with_ledger
 from sharewarden.domain.durations import format_duration
 from sharewarden.domain.facts import job_fact
-from sharewarden.domain.observation import JobDescription
+from sharewarden.domain.observation import TERMINAL, JobDescription
 from sharewarden.domain.policy import Mode, Policy
-from sharewarden.domain.priority import Boost, effective, live_boosts, revoke, wish_for, with_boost
-from sharewarden.domain.record import JobRecord, new_record
+from sharewarden.domain.priority import (
+    MOST_LIVE_BOOSTS,
+    Boost,
+    effective,
+    live_boosts,
+    revoke,
+    wish_for,
+    with_boost,
+)
+from sharewarden.domain.record import JobRecord, new_record, status
 from sharewarden.ports import Runtime, Unavailable
 
 from .change import change
@@ -111,8 +119,8 @@ def _describe(runtime: Runtime, job: str) -> JobDescription:
 def _steady(record: JobRecord, policy: Policy) -> JobRecord:
     """The record, if its priority is a number that we may build on."""
     ledger = record.priority
-    if record.end is not None:
-        raise Refused(f"job {record.name} has ended ({record.end.status})")
+    if status(record) in TERMINAL:
+        raise Refused(f"job {record.name} has ended ({status(record)})")
     if ledger.base is None:
         raise Refused(f"job {record.name}: Batch does not tell its priority")
     if ledger.suspect is not None:
@@ -128,6 +136,8 @@ def _bump(request: BumpRequest, record: JobRecord, policy: Policy, now: int) -> 
     before = effective(ledger, rules.bands)
     if any(boost.id == request.id for boost in ledger.boosts):
         return Decision(record=record), _answer(record, rules.bumps, before, before)
+    if len(live_boosts(ledger)) >= MOST_LIVE_BOOSTS:
+        raise Refused(f"{record.name} has {MOST_LIVE_BOOSTS} bumps already: take them back first (unbump)")
     boost = Boost(
         id=request.id,
         kind="human",
@@ -166,11 +176,13 @@ def _amount(record: JobRecord, request: BumpRequest) -> int:
 def _unbump(request: UnbumpRequest, record: JobRecord, policy: Policy, now: int) -> tuple[Decision, Answer]:
     """A boost that started the job is held (design law 5): it ends when the hold has run out."""
     rules = policy.queue(record.queue)
+    before = effective(record.priority, rules.bands)
+    if any(boost.revoked == request.id for boost in record.priority.boosts):
+        return Decision(record=record), _answer(record, "enforce", before, before)
     mine = [boost for boost in live_boosts(record.priority) if boost.kind == "human"]
     if not mine:
         raise Refused(f"nobody has bumped {record.name}")
-    before = effective(record.priority, rules.bands)
-    decision = end_due_boosts(with_ledger(record, revoke(record.priority, now)), policy, now)
+    decision = end_due_boosts(with_ledger(record, revoke(record.priority, request.id, now)), policy, now)
     holds = [hold_until(record, boost, policy) or now for boost in mine]
     held_until = max(holds) if max(holds) > now else None
     answer = _answer(record, "enforce", before, effective(decision.record.priority, rules.bands), held_until)

@@ -15,6 +15,7 @@ from sharewarden.domain.observation import (
 )
 from sharewarden.domain.record import JobRecord, doubtful, ended_without_details, fold, new_record
 from sharewarden.domain.training import TrainingRecord, fold_training
+from sharewarden.domain.untraced import UntracedJob, remember
 from sharewarden.ports import Conflict, Runtime, Unavailable
 
 from .attribute import attribute
@@ -25,7 +26,7 @@ from .change import ATTEMPTS
 class Reaction:
     """What one event led to.
 
-    ``outcome`` is ``tracked``, ``unchanged``, ``foreign``, ``gap``, ``attributed`` or ``unrecognised``.
+    ``outcome`` is ``tracked``, ``unchanged``, ``foreign``, ``untraced``, ``attributed`` or ``unrecognised``.
     """
 
     outcome: str
@@ -87,11 +88,13 @@ def _new_job(runtime: Runtime, seen: JobObservation) -> Reaction:
     if runtime.ledger.load(ForeignJob, seen.job) is not None:
         return Reaction("foreign")
     description = first_sight(runtime, seen.arn)
-    if description is not None:
-        return _commit(runtime, _decide_read(runtime, fold(new_record(description), seen), description))
-    if seen.queue is not None:
-        return _commit(runtime, decide(fold(new_record(seen), seen), runtime.policies.current()))
-    return _untraceable(runtime, seen)
+    waiting = runtime.ledger.load(UntracedJob, seen.job)
+    if description is None and seen.queue is None:
+        return _untraceable(runtime, seen, waiting or UntracedJob(job=seen.job))
+    record = new_record(seen if description is None else description)
+    for event in (*(waiting.events if waiting else ()), seen):
+        record = fold(record, event)
+    return _commit(runtime, _decide_read(runtime, record, description), waiting)
 
 
 def _decide_read(runtime: Runtime, record: JobRecord, description: JobDescription | None) -> Decision:
@@ -99,24 +102,23 @@ def _decide_read(runtime: Runtime, record: JobRecord, description: JobDescriptio
     return decide(record, policy) if description is None else decide_read(record, description, policy)
 
 
-def _commit(runtime: Runtime, decision: Decision) -> Reaction:
-    runtime.ledger.commit([decision.record], decision.facts, runtime.clock.now())
+def _commit(runtime: Runtime, decision: Decision, waiting: UntracedJob | None = None) -> Reaction:
+    """``waiting``: the events that had no record to go to until now."""
+    now = runtime.clock.now()
+    placed = [waiting.model_copy(update={"closed_at": now})] if waiting else []
+    runtime.ledger.commit([decision.record, *placed], decision.facts, now)
     return Reaction("tracked", decision.record, decision.facts)
 
 
-def _untraceable(runtime: Runtime, seen: JobObservation) -> Reaction:
+def _untraceable(runtime: Runtime, seen: JobObservation, waiting: UntracedJob) -> Reaction:
     """A preemption event that names neither queue nor a job of ours: foreign, or gone before we looked."""
     if runtime.ledger.load(ForeignJob, seen.job) is not None:
         return Reaction("foreign")
-    fact = AuditFact(
-        key=subject_key("gap", seen.job, "untraceable"),
-        kind="gap",
-        at=seen.at,
-        job=seen.job,
-        reason=f"{seen.what} of a job that Batch no longer knows: its queue, share and team are lost",
-    )
-    runtime.ledger.commit([], [fact], runtime.clock.now())
-    return Reaction("gap", facts=(fact,))
+    now = runtime.clock.now()
+    remembered = remember(waiting, seen, now)
+    if remembered != waiting:
+        runtime.ledger.commit([remembered], [], now)
+    return Reaction("untraced")
 
 
 def _training(runtime: Runtime, seen: TrainingObservation) -> Reaction:

@@ -2,7 +2,7 @@
 
 from sharewarden.domain.audit import AuditFact, subject_key
 from sharewarden.domain.observation import ShareDescription
-from sharewarden.domain.share import ShareRecord, content_hash
+from sharewarden.domain.share import KEPT_CHANGES, FoundChange, ShareRecord, content_hash
 from sharewarden.ports import Conflict, Runtime
 
 
@@ -11,24 +11,24 @@ def sweep_shares(runtime: Runtime, queue: str) -> int:
 
     Raises Unavailable. A share that CloudTrail tells of at this moment is left to the next sweep.
     """
+    read_at = runtime.clock.now()
     seen = {share.arn: share for share in runtime.batch.shares(queue)}
     gone = {record.arn for record in runtime.ledger.open_items(ShareRecord, queue)} - seen.keys()
-    return sum(_look(runtime, queue, arn, seen.get(arn)) for arn in sorted(seen.keys() | gone))
+    return sum(_look(runtime, queue, arn, seen.get(arn), read_at) for arn in sorted(seen.keys() | gone))
 
 
-def _look(runtime: Runtime, queue: str, arn: str, seen: ShareDescription | None) -> int:
-    now = runtime.clock.now()
+def _look(runtime: Runtime, queue: str, arn: str, seen: ShareDescription | None, now: int) -> int:
     stored = runtime.ledger.load(ShareRecord, arn)
     record = stored or ShareRecord(arn=arn, queue=queue)
-    told = record.told_at > record.read_at
     changed = seen != record.description
-    if stored is not None and not changed and not told:
+    if stored is not None and not changed and not record.told:
         return 0
-    update: dict[str, object] = {"description": seen, "read_at": now}
+    update: dict[str, object] = {"description": seen, "read_at": now, "told": False}
     facts: list[AuditFact] = []
-    if stored is not None and record.read_at and changed and not told:
+    if record.read_at and changed and not record.told:
         facts = [_found(record, queue, seen, now)]
-        update |= {"changed_between": (record.read_at, now), "change_key": facts[0].key}
+        found = FoundChange(after=record.read_at, before=now, key=facts[0].key)
+        update["found"] = (*record.found, found)[-KEPT_CHANGES:]
     try:
         runtime.ledger.commit([record.model_copy(update=update)], facts, now)
     except Conflict:

@@ -18,6 +18,7 @@ from sharewarden.ports import Conflict, Runtime, Unavailable
 
 from .change import change
 from .shares import sweep_shares
+from .untraced import give_up_untraced
 from .wake import wake
 
 #: Longer than the function may run (240 s in the template), so that no lease ends under a living holder.
@@ -82,6 +83,7 @@ def sweep(runtime: Runtime, holder: str, limits: Limits) -> Report:
         if not _queue(walk, queues[place]):
             break
         _keep(walk, next_queue=(place + 1) % len(queues))
+    give_up_untraced(runtime, now)
     _wake(walk)
     _finish(walk)
     return walk.report

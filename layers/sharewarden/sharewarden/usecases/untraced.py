@@ -1,0 +1,20 @@
+"""The sweep's look at the jobs that nobody could place."""
+
+from sharewarden.domain.sweeping import SETTLE
+from sharewarden.domain.untraced import NOWHERE, UntracedJob, untraceable_fact
+from sharewarden.ports import Conflict, Runtime
+
+
+def give_up_untraced(runtime: Runtime, now: int) -> None:
+    """One gap for each job of which no event has come for ``SETTLE``. Raises Unavailable."""
+    for waiting in runtime.ledger.open_items(UntracedJob, NOWHERE):
+        if now - waiting.heard_at >= SETTLE:
+            _give_up(runtime, waiting, now)
+
+
+def _give_up(runtime: Runtime, waiting: UntracedJob, now: int) -> None:
+    closed = waiting.model_copy(update={"closed_at": now})
+    try:
+        runtime.ledger.commit([closed], [untraceable_fact(waiting)], now)
+    except Conflict:
+        return  # an event came in at this moment
