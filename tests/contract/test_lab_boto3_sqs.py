@@ -290,14 +290,14 @@ def test_a_batch_of_the_wrong_size_is_refused(queues: Sqs, ids: list[str], error
 
 
 def test_who_holds_the_clock_can_ask_when_a_message_comes_back(queues: Sqs) -> None:
-    slow, fast = queues.create("slow", VisibilityTimeout="60"), queues.create("fast", DelaySeconds="5")
-    assert queues.system.next_due() is None
-    queues.send(slow, "a")
-    assert queues.system.next_due() is None
-    queues.receive(slow)
-    assert queues.system.next_due() == START + 60_000
-    queues.send(fast, "b")
-    assert queues.system.next_due() == START + 5_000
+    url = queues.create("work", VisibilityTimeout="60")
+    queue = queues.system.queue("work")
+    queues.send(url, "a")
+    assert queue.next_due() is None
+    queues.receive(url)
+    assert queue.next_due() == START + 60_000
+    queues.api.send_message(QueueUrl=url, MessageBody="b", DelaySeconds=5)
+    assert queue.next_due() == START + 5_000
 
 
 def test_purge_empties_a_queue(queues: Sqs) -> None:

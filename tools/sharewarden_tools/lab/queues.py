@@ -259,11 +259,6 @@ class QueueSystem:
     def url(self, queue: Queue) -> str:
         return f"{self._base_url}/{self._account}/{queue.name}"
 
-    def next_due(self) -> int | None:
-        """When the next hidden message of any queue becomes visible, in epoch ms, or None."""
-        due = (queue.next_due() for queue in self._queues.values())
-        return min((moment for moment in due if moment is not None), default=None)
-
     def _arn(self, name: str) -> str:
         return f"arn:aws:sqs:{self._region}:{self._account}:{name}"
 
