@@ -24,6 +24,16 @@ def hold_until(record: JobRecord, boost: Boost, policy: Policy) -> int | None:
     return dispatched + max(policy.hold, policy.share(record.queue, record.share).min_runtime)
 
 
+def lowering_waits(record: JobRecord, wish: Wish, policy: Policy, now: int) -> bool:
+    """True while the wish would lower a job that a boost has started, even one that has ended meanwhile.
+
+    The job may be dispatched between the end of the boost and the moment at which ``apply`` acts on it.
+    """
+    if wish.value >= (record.priority.confirmed or 0):
+        return False
+    return any((hold_until(record, boost, policy) or 0) > now for boost in record.priority.boosts)
+
+
 def end_due_boosts(record: JobRecord, policy: Policy, now: int) -> Decision:
     """End each boost whose time is over and that nothing holds, and wish for what the rest asks for.
 

@@ -224,12 +224,12 @@ def last_step(record: JobRecord) -> Transition | None:
 
 
 def dispatched_since(record: JobRecord) -> int | None:
-    """When the job was last handed to SageMaker, if it holds capacity now; None if it does not.
+    """When the job was last handed to SageMaker, if it holds or may hold capacity now; None if it does not.
 
     The last steps that climb are those of one attempt: what Batch said of it counts if it is not older than
     the step before them, and is exact; else the first of them does.
     """
-    if status(record) not in DISPATCHED:
+    if not _may_be_dispatched(record):
         return None
     steps = _steps(record)
     run = _last_run(steps)
@@ -248,6 +248,14 @@ def unexplained_preemptions(record: JobRecord) -> int:
     if len(record.attempts) >= KEPT_ATTEMPTS:
         return 0
     return record.preempted_count - sum(attempt.preempted for attempt in record.attempts)
+
+
+def _may_be_dispatched(record: JobRecord) -> bool:
+    """An answer read in the second of the newest event may be newer than that."""
+    read, last = record.snapshot, last_step(record)
+    if record.end is not None or status(record) in DISPATCHED:
+        return record.end is None
+    return read is not None and read.status in DISPATCHED and last is not None and read.read_at >= last.at
 
 
 def _last_run(steps: list[Transition]) -> list[Transition]:

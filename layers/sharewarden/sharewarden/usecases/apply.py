@@ -7,7 +7,7 @@ recorded, never sent twice.
 
 from typing import Literal
 
-from sharewarden.domain.boosts import TOO_LATE, drop_wish
+from sharewarden.domain.boosts import TOO_LATE, drop_wish, lowering_waits
 from sharewarden.domain.decide import Decision, decide_read, ledger_facts, with_ledger
 from sharewarden.domain.observation import TERMINAL, JobDescription
 from sharewarden.domain.policy import Policy
@@ -18,7 +18,7 @@ from sharewarden.ports import Runtime, Unavailable
 from .change import change
 
 Outcome = Literal[
-    "done", "superseded", "paused", "shadow", "expired", "missing", "foreign", "settled", "drifting"
+    "done", "superseded", "paused", "shadow", "expired", "missing", "foreign", "settled", "drifting", "held"
 ]
 Verdict = Outcome | Literal["send", "busy"]
 
@@ -26,7 +26,7 @@ Verdict = Outcome | Literal["send", "busy"]
 def apply(runtime: Runtime, job: str, version: int) -> Outcome:
     """Carry out version ``version`` of the job's wish, if it is still wanted.
 
-    ``paused``, ``shadow``, ``missing`` and ``drifting`` leave the wish open: the sweep brings it back.
+    ``paused``, ``shadow``, ``missing``, ``drifting`` and ``held`` leave the wish open for the next sweep.
     Raises Unavailable when Batch or the ledger could not be asked, or when a value sent just before may still
     arrive: nothing was sent, or what was sent is remembered as ours.
     """
@@ -82,6 +82,8 @@ def _judge(
         return decision, "drifting"
     if ledger.sent is not None:
         return decision, "busy"
+    if lowering_waits(decision.record, wish, policy, now):
+        return decision, "held"
     if now > wish.not_after:
         dropped = drop_wish(decision.record, wish, TOO_LATE, policy, now)
         return Decision(record=dropped.record, facts=decision.facts + dropped.facts), "expired"
