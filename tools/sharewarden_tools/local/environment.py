@@ -8,8 +8,10 @@ from contextlib import contextmanager
 
 import boto3
 
-#: Nothing of the user's own AWS configuration may reach a client of the local stack, or be reached by it.
-NO_CONFIGURATION = {
+#: Nothing of the user's own AWS configuration may reach a client of the local stack, nor may a proxy.
+OWN_MACHINE = {
+    "NO_PROXY": "127.0.0.1",
+    "no_proxy": "127.0.0.1",
     "AWS_CONFIG_FILE": os.devnull,
     "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
     "AWS_EC2_METADATA_DISABLED": "true",
@@ -31,7 +33,7 @@ def aws_environment(variables: Mapping[str, str]) -> Iterator[None]:
     foreign = [name for name in before if name.startswith("AWS_")]
     for name in foreign:
         del os.environ[name]
-    os.environ.update({**NO_CONFIGURATION, **variables})
+    os.environ.update({**OWN_MACHINE, **variables})
     boto3.DEFAULT_SESSION = None
     try:
         yield

@@ -11,7 +11,7 @@ from typing import Any
 
 from sharewarden.ports import Clock, Runtime
 
-from ..lab.queues import Message
+from sharewarden_tools.lab.queues import Message
 
 Handler = Callable[[Mapping[str, Any], Any, Runtime], Mapping[str, Any]]
 

@@ -4,7 +4,7 @@ The lab stands for Batch, SageMaker and SQS, moto for DynamoDB and S3, both on l
 boto3. Rules, queues, batch sizes, schedule and environment are read from the template. One thread moves
 everything in the order of the clock, so a story with the same seed is the same story.
 
-    with local_stack(clock=VirtualClock(1_789_372_800_000), seed=7) as stack:
+    with local_stack(VirtualClock(1_789_372_800_000), Setup(seed=7)) as stack:
         stack.client("batch", "maya").submit_service_job(...)
         stack.run_until(stack.now() + HOUR)
 """
@@ -15,10 +15,10 @@ import io
 import json
 import logging
 import traceback
-import urllib.request
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, redirect_stdout
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager, redirect_stdout
+from dataclasses import dataclass, field
+from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any, Literal, TextIO, overload
 
 import boto3
@@ -28,13 +28,14 @@ from sharewarden.aws.policies import KEY as POLICY_KEY
 from sharewarden.bootstrap import aws_runtime
 from sharewarden.domain.policy import Policy
 
-from ..lab import Lab, Options, sqs
-from ..lab.clock import Clock
-from ..lab.delivery import NO_FAULTS, Delivery, EventFaults
-from ..lab.queues import Message
-from ..lab.server import LabServer
-from ..lab.wire import Wire
-from ..template import load_template, tables
+from sharewarden_tools.lab import Lab, Options, sqs
+from sharewarden_tools.lab.clock import Clock
+from sharewarden_tools.lab.delivery import NO_FAULTS, Delivery, EventFaults
+from sharewarden_tools.lab.queues import Message
+from sharewarden_tools.lab.server import LabServer
+from sharewarden_tools.lab.wire import Wire
+from sharewarden_tools.template import load_template, tables
+
 from .environment import aws_environment, credentials
 from .functions import Context, Handler, failed_ids, load_handler, sqs_event
 from .objects import S3Objects
@@ -42,7 +43,6 @@ from .wiring import Function, Wiring, read_wiring
 
 if TYPE_CHECKING:
     from mypy_boto3_batch import BatchClient
-    from mypy_boto3_sagemaker import SageMakerClient
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 QUEUE = "ml-train-qm"
@@ -55,31 +55,40 @@ def queue_arn(name: str) -> str:
     return f"arn:aws:batch:{REGION}:{ACCOUNT}:job-queue/{name}"
 
 
-@contextmanager
-def local_stack(
-    *,
-    clock: Clock,
-    queues: Sequence[str] = (QUEUE,),
-    seed: int = 0,
-    options: Options = Options(),
-    policy: Policy = Policy(),
-    faults: EventFaults = NO_FAULTS,
-    port: int = 0,
-    log: TextIO | None = None,
-) -> Iterator[LocalStack]:
-    """A running stack that looks after ``queues``, which need not exist yet.
+@dataclass(frozen=True)
+class Setup:
+    """How a stack starts. It looks after ``queues``, which need not exist yet; ``port`` 0 is any free one."""
 
-    What the functions print and log goes to ``log``. Two stacks in one process at a time would share their
-    tables. Raises PortInUseError.
+    queues: tuple[str, ...] = (QUEUE,)
+    seed: int = 0
+    options: Options = field(default_factory=Options)
+    policy: Policy = field(default_factory=Policy)
+    faults: EventFaults = NO_FAULTS
+    port: int = 0
+
+
+@contextmanager
+def local_stack(clock: Clock, setup: Setup, log: TextIO | None = None) -> Iterator[LocalStack]:
+    """A running stack. What the functions print and log goes to ``log``.
+
+    Two stacks in one process at a time would share their tables. Raises PortInUseError.
     """
-    wiring = read_wiring(map(queue_arn, queues))
+    wiring = read_wiring(map(queue_arn, setup.queues))
     with ExitStack() as cleanup:
         aws = cleanup.enter_context(_moto())
-        lab = Lab(clock=clock, seed=seed, options=options, account=ACCOUNT, region=REGION, objects=_objects(aws))
-        server = cleanup.enter_context(LabServer(lab, clock, port=port))
+        lab = Lab(
+            clock=clock,
+            options=setup.options,
+            seed=setup.seed,
+            account=ACCOUNT,
+            region=REGION,
+            objects=_objects(aws),
+        )
+        server = cleanup.enter_context(LabServer(lab, clock, port=setup.port))
         log = cleanup.enter_context(_function_log(log or io.StringIO(), wiring))
-        stack = LocalStack(Parts(clock, lab, server, aws, wiring, log), Delivery(clock, seed, faults))
-        stack.put_policy(policy)
+        delivery = Delivery(clock, setup.seed, setup.faults)
+        stack = LocalStack(Parts(clock, lab, server, aws, wiring, log), delivery)
+        stack.put_policy(setup.policy)
         yield stack
 
 
@@ -96,7 +105,7 @@ class Parts:
 
 
 class LocalStack:
-    """``handlers`` by function name may be replaced; ``delivery.faults`` too. Times are epoch milliseconds."""
+    """``handlers`` by function name may be replaced; ``delivery.faults`` too. Times are epoch ms."""
 
     def __init__(self, parts: Parts, delivery: Delivery) -> None:
         self.parts = parts
@@ -127,8 +136,6 @@ class LocalStack:
         @overload
         def client(self, service: Literal["batch"], user: str) -> BatchClient: ...
         @overload
-        def client(self, service: Literal["sagemaker"], user: str) -> SageMakerClient: ...
-        @overload
         def client(self, service: str, user: str) -> Any: ...
 
     def client(self, service: str, user: str) -> Any:
@@ -144,7 +151,9 @@ class LocalStack:
     def buried(self) -> list[Message]:
         """What lies in the dead-letter queues, without taking it out."""
         queues = (self.parts.server.queues.queue(name) for name in self.parts.wiring.queues)
-        return [message for queue in queues if "DeadLetters" in queue.name for message in queue.receive(10, 0)]
+        return [
+            message for queue in queues if "DeadLetters" in queue.name for message in queue.receive(10, 0)
+        ]
 
     # Time.
 
@@ -187,7 +196,7 @@ class LocalStack:
         return bool(events)
 
     def _feed(self, function: Function) -> bool:
-        """One batch from the function's queue; what failed comes again when its visibility time-out is over."""
+        """One batch from the function's queue; what failed comes again after its visibility time-out."""
         if function.queue is None:
             return False
         queue = self.parts.server.queues.queue(function.queue)
@@ -195,7 +204,9 @@ class LocalStack:
             batch = queue.receive(function.batch_size)
         if not batch:
             return False
-        failed = self._invoke(function, sqs_event(batch, function.queue), lost={message.id for message in batch})
+        failed = self._invoke(
+            function, sqs_event(batch, function.queue), lost={message.id for message in batch}
+        )
         with self.parts.server.hold():
             for message in batch:
                 if message.id not in failed:
@@ -223,7 +234,9 @@ class LocalStack:
 
     def _create(self) -> None:
         server, lab = self.parts.server, self.lab
-        server.wire = Wire({**lab.operations, "sqs": sqs.operations(server.queues)}, acting_as=self._acting_as)
+        server.wire = Wire(
+            {**lab.operations, "sqs": sqs.operations(server.queues)}, acting_as=self._acting_as
+        )
         for table in tables(load_template()):
             self._dynamodb.create_table(**table)
         for name, settings in self.parts.wiring.queues.items():
@@ -250,19 +263,21 @@ def _moto() -> Iterator[str]:
     requests.setLevel(logging.ERROR)
     server = ThreadedMotoServer("127.0.0.1", 0, verbose=False)
     server.start()
-    url = "http://{}:{}".format(*server.get_host_and_port())
+    host, port = server.get_host_and_port()
     try:
-        _reset(url)
-        yield url
-        _reset(url)
+        _reset(host, port)
+        yield f"http://{host}:{port}"
+        _reset(host, port)
     finally:
         server.stop()
         requests.setLevel(level)
 
 
-def _reset(url: str) -> None:
+def _reset(host: str, port: int) -> None:
     """moto keeps its tables per process, not per server."""
-    urllib.request.urlopen(f"{url}/moto-api/reset", data=b"").close()  # noqa: S310 - our own address
+    with closing(HTTPConnection(host, port, timeout=10)) as connection:
+        connection.request("POST", "/moto-api/reset")
+        connection.getresponse().read()
 
 
 def _objects(aws: str) -> S3Objects:

@@ -11,7 +11,7 @@ from typing import Any
 from moto.events.models import EventPattern, EventPatternParser
 from sharewarden.domain.durations import parse_duration
 
-from ..template import TEMPLATE, load_template, resolve
+from sharewarden_tools.template import TEMPLATE, load_template, resolve
 
 _QUEUE_SETTINGS = ("VisibilityTimeout", "MessageRetentionPeriod", "DelaySeconds")
 
@@ -23,7 +23,7 @@ class Rule:
     pattern: EventPattern
     target: str
 
-    def matches(self, event: Mapping[str, Any]) -> bool:
+    def matches(self, event: Any) -> bool:
         return bool(self.pattern.matches_event(event))
 
 
@@ -108,4 +108,6 @@ def _variables(template: Mapping[str, Any], parameters: Mapping[str, Any]) -> di
     declared = template["Globals"]["Function"]["Environment"]["Variables"]
     holder = {"Type": "Environment", "Properties": declared}
     extended = {**template, "Resources": {**template["Resources"], "Environment": holder}}
-    return {name: str(value) for name, value in resolve(extended, parameters)["Environment"]["Properties"].items()}
+    return {
+        name: str(value) for name, value in resolve(extended, parameters)["Environment"]["Properties"].items()
+    }

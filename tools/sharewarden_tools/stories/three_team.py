@@ -1,8 +1,8 @@
 """Three teams share three instances: background lends and borrows, medium too, urgent reserves.
 
 Background borrows what medium leaves idle; medium takes it back; a scientist's bump moves the queue inside
-background; urgent is never touched. People submit with plain boto3; the story is checked at every step against
-what Batch says and what the audit table holds.
+background; urgent is never touched. People submit with plain boto3; every step is checked against what Batch
+says and what the audit table holds.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from sharewarden.domain.durations import format_duration
 from sharewarden.domain.stored import DAY, HOUR, MINUTE
 from sharewarden.usecases.bump import BumpRequest, Refused, bump
 
-from ..local.stack import QUEUE, LocalStack, queue_arn
+from sharewarden_tools.local.stack import QUEUE, LocalStack, queue_arn
+
 from .timeline import Line, Timeline
 
 #: 14 September 2026, 08:00 UTC.
@@ -45,7 +46,9 @@ class Share:
             "quotaShareName": self.name,
             "capacityLimits": [{"capacityUnit": INSTANCE, "maxCapacity": 1}],
             "resourceSharingConfiguration": {"strategy": self.strategy, **borrows},
-            "preemptionConfiguration": {"inSharePreemption": "ENABLED" if self.in_share_preemption else "DISABLED"},
+            "preemptionConfiguration": {
+                "inSharePreemption": "ENABLED" if self.in_share_preemption else "DISABLED"
+            },
         }
 
 
@@ -187,7 +190,9 @@ class ThreeTeams:
         """a scientist bumps a waiting job"""
         self._bump("background-3", "paper deadline on Friday")
         self._pass(10 * MINUTE)
-        yield Check("background-3 has the bumped priority in Batch", BUMPED_TO, self._priority("background-3"))
+        yield Check(
+            "background-3 has the bumped priority in Batch", BUMPED_TO, self._priority("background-3")
+        )
         yield Check(
             "the bump is on record, and so is its effect",
             [("bump", "100", "850"), ("priority-changed", "100", "850")],
@@ -230,7 +235,9 @@ class ThreeTeams:
         yield Check("urgent-1 was never preempted", None, job.get("preemptionSummary"))
         kinds = sorted({fact.kind for fact in self.trail("urgent") if fact.job})
         yield Check("urgent's trail holds the end of its job alone", ["job-ended", "job-timeline"], kinds)
-        yield Check("nothing lies in a dead-letter queue", [], [message.body for message in self._stack.buried()])
+        yield Check(
+            "nothing lies in a dead-letter queue", [], [message.body for message in self._stack.buried()]
+        )
 
     # What people do.
 
@@ -249,7 +256,9 @@ class ThreeTeams:
             self._timeline.say(name, f"bump by ana refused: {refusal}", "bad")
             return
         lasts = format_duration(HOUR)
-        self._timeline.say(name, f"bumped by ana: {answer.before} -> {answer.after} for {lasts} ({reason})", "act")
+        self._timeline.say(
+            name, f"bumped by ana: {answer.before} -> {answer.after} for {lasts} ({reason})", "act"
+        )
 
     def _pass(self, ms: int) -> None:
         self._stack.run_until(self._stack.now() + ms)
@@ -274,7 +283,9 @@ class ThreeTeams:
 
     def _preemptions(self) -> dict[str, list[str]]:
         """Kinds of the audited preemptions by job, where the audit and Batch count the same."""
-        found = {name: [fact.figures["kind"] for fact in self._facts(name, "preemption")] for name in self._jobs}
+        found = {
+            name: [fact.figures["kind"] for fact in self._facts(name, "preemption")] for name in self._jobs
+        }
         counts = {name: self._preempted_count(name) for name in self._jobs}
         return {
             name: kinds if counts[name] == len(kinds) else [f"{counts[name]} in Batch, {kinds} in the audit"]

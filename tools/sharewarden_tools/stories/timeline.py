@@ -55,8 +55,7 @@ class Timeline:
         arn, name, status = detail["jobArn"], detail["jobName"], detail["status"]
         _, before = self._jobs.get(arn, (name, "SUBMITTED"))
         self._jobs[arn] = (name, status)
-        if status != "STARTING":
-            self.say(name, f"{before} -> {status}", _TONES.get(status, "plain"))
+        self.say(name, f"{before} -> {status}", _TONES.get(status, "plain"))
 
     def _preempted(self, detail: dict[str, Any]) -> None:
         arn = detail["preemptedJobArn"]

@@ -1,0 +1,5 @@
+"""The command ``sharewarden``."""
+
+from .app import main
+
+__all__ = ["main"]

@@ -1,0 +1,147 @@
+"""The surface of the command: names, options, help. Each command imports its work when it is called."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from sharewarden.ports import Unavailable
+from sharewarden.usecases.bump import Refused
+
+from .output import BAD_INPUT, REFUSED, UNAVAILABLE, BadInput, note
+
+EXIT_CODES = "Exit codes: 0 done; 1 refused, or a check failed; 2 bad input; 3 AWS could not be asked."
+
+app = typer.Typer(
+    name="sharewarden",
+    help="Guardrails, checkpoint care, escalation and audit for AWS Batch quota shares.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+lab_app = typer.Typer(help="AWS Batch quota management, emulated.", no_args_is_help=True)
+local_app = typer.Typer(help="The whole product on this machine.", no_args_is_help=True)
+audit_app = typer.Typer(help="The append-only record of what happened and why.", no_args_is_help=True)
+app.add_typer(lab_app, name="lab")
+app.add_typer(local_app, name="local")
+app.add_typer(audit_app, name="audit")
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+Stack = Annotated[
+    str | None, typer.Option("--stack", metavar="NAME", help="CloudFormation stack to work on.")
+]
+Local = Annotated[bool, typer.Option("--local", help="Work on the local stack of `sharewarden local serve`.")]
+Port = Annotated[int, typer.Option(min=0, max=65_535, help="Port on 127.0.0.1; 0 takes any free one.")]
+Job = Annotated[str, typer.Argument(metavar="JOB", help="Id, ARN, or a name that only one job has.")]
+Reason = Annotated[str, typer.Option(help="Why; it goes on record.")]
+Priority = typer.Option(min=0, max=9999, help="The priority to reach.")
+Points = typer.Option(min=1, max=9999, help="The points to add.")
+
+
+def main(args: Sequence[str] | None = None) -> None:
+    """Run the command; ends with SystemExit and one of the documented codes."""
+    try:
+        app(args=args)
+    except BadInput as error:
+        note(str(error))
+        sys.exit(BAD_INPUT)
+    except Refused as error:
+        note(f"refused: {error}")
+        sys.exit(REFUSED)
+    except Unavailable as error:
+        note(f"AWS could not be asked: {error}")
+        sys.exit(UNAVAILABLE)
+
+
+@app.command(epilog=EXIT_CODES)
+def demo(
+    as_json: Json = False,
+    seed: Annotated[
+        int, typer.Option(help="Another seed gives other durations; the same one the same story.")
+    ] = 7,
+) -> None:
+    """Play the three-team story on this machine: real handlers, no AWS account."""
+    raise typer.Exit(_work("demo").demo(seed, as_json=as_json))
+
+
+@app.command(epilog=EXIT_CODES)
+def react(
+    file: Annotated[Path, typer.Argument(help="An EventBridge event as JSON, for example events/*.json.")],
+    describe: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What DescribeServiceJob answers, as JSON.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show what the handler makes of an event. In memory: AWS is never asked."""
+    raise typer.Exit(_work("react").react(file, describe, as_json=as_json))
+
+
+@app.command(epilog=EXIT_CODES)
+def bump(  # noqa: PLR0913 - one parameter an option
+    *,
+    job: Job,
+    reason: Reason,
+    to: Annotated[int | None, Priority] = None,
+    by: Annotated[int | None, Points] = None,
+    lasts: Annotated[str | None, typer.Option("--for", help="For how long: 30m, 4h, 2d.")] = None,
+    stack: Stack = None,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """Raise a job's priority inside its share, for a while."""
+    work = _work("jobs")
+    asked = work.Raise(to, by, lasts, reason)
+    raise typer.Exit(work.bump_job(_open(stack, local), job, asked, as_json=as_json))
+
+
+@app.command(epilog=EXIT_CODES)
+def unbump(
+    *, job: Job, reason: Reason, stack: Stack = None, local: Local = False, as_json: Json = False
+) -> None:
+    """End every bump of a job."""
+    work = _work("jobs")
+    raise typer.Exit(work.unbump_job(_open(stack, local), job, reason=reason, as_json=as_json))
+
+
+@audit_app.command("list", epilog=EXIT_CODES)
+def audit_list(
+    *,
+    share: Annotated[str | None, typer.Option(help="A quota share's name.")] = None,
+    job: Annotated[str | None, typer.Option(help="A job's id, ARN, or unique name.")] = None,
+    since: Annotated[str, typer.Option(help="A duration back from now, or an RFC 3339 time.")] = "1d",
+    stack: Stack = None,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """List the records of a share or a job, oldest first."""
+    work = _work("audit")
+    raise typer.Exit(work.list_audit(_open(stack, local), share=share, job=job, since=since, as_json=as_json))
+
+
+@lab_app.command("serve", epilog=EXIT_CODES)
+def lab_serve(port: Port = 0) -> None:
+    """Serve Batch, SageMaker and SQS for any AWS SDK, until Ctrl-C."""
+    raise typer.Exit(_work("serve").serve_lab(port))
+
+
+@local_app.command("serve", epilog=EXIT_CODES)
+def local_serve(
+    port: Port = 0,
+    story: Annotated[bool, typer.Option("--story", help="Submit the jobs of the three teams.")] = False,
+) -> None:
+    """Serve the lab and the real handlers around it, with a three-team pool, until Ctrl-C."""
+    raise typer.Exit(_work("serve").serve_local(port, story=story))
+
+
+def _open(stack: str | None, local: bool) -> Any:
+    return _work("deployment").open_deployment(stack, local=local)
+
+
+def _work(module: str) -> Any:
+    """A module of this package: the AWS stand-ins alone take a second to import."""
+    return import_module(f"{__package__}.{module}")

@@ -1,0 +1,53 @@
+"""``sharewarden audit list``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from sharewarden.domain.audit import AuditRecord
+from sharewarden.domain.base import last_part
+from sharewarden.domain.durations import parse_duration
+
+from .deployment import Deployment
+from .output import OK, BadInput, full_time, print_json, record_line
+
+
+def list_audit(
+    deployment: Deployment, *, share: str | None, job: str | None, since: str, as_json: bool
+) -> int:
+    """Print the records of one share or one job, oldest first. Raises BadInput, Unavailable."""
+    if (share is None) == (job is None):
+        raise BadInput("give either --share NAME or --job JOB")
+    now = deployment.runtime.clock.now()
+    start = parse_since(since, now)
+    if job is not None:
+        found = list(deployment.runtime.audit.by_job(last_part(deployment.job(job)), start))
+    else:
+        found = list(_of_share(deployment, share or "", start, now))
+    if as_json:
+        print_json([fact.model_dump() for fact in found])
+        return OK
+    for fact in found:
+        print(record_line(fact, full_time(fact.at)))
+    return OK
+
+
+def parse_since(text: str, now: int) -> int:
+    """``2h`` before ``now``, or an RFC 3339 time, in epoch milliseconds. Raises BadInput."""
+    try:
+        return now - parse_duration(text)
+    except ValueError:
+        pass
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise BadInput(
+            f"--since: {text!r} is neither a duration (2h) nor a time (2026-09-14T08:00:00Z)"
+        ) from error
+    return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _of_share(deployment: Deployment, share: str, since: int, until: int) -> Iterator[AuditRecord]:
+    for queue in sorted(deployment.runtime.queues):
+        yield from deployment.runtime.audit.by_share(queue, share, since, until)

@@ -1,0 +1,140 @@
+"""The deployment that a command works on: a CloudFormation stack, or the local stack."""
+
+from __future__ import annotations
+
+import getpass
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import boto3
+from sharewarden.aws.errors import asking
+from sharewarden.bootstrap import CONFIG, aws_runtime
+from sharewarden.domain.observation import TERMINAL
+from sharewarden.ports import Runtime, Unavailable
+
+from sharewarden_tools.local.environment import aws_environment, credentials
+
+from .output import BadInput, full_time, note
+
+if TYPE_CHECKING:
+    from mypy_boto3_batch import BatchClient
+
+#: Where ``sharewarden local serve`` leaves its addresses, in the working directory.
+LOCAL_FILE = Path(".sharewarden/local.json")
+_JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_OUTPUTS = {
+    "StateTable": "STATE_TABLE",
+    "AuditTable": "AUDIT_TABLE",
+    "WishesQueueUrl": "WISHES_QUEUE_URL",
+    "EventsDeadLettersUrl": "EVENTS_DEAD_LETTERS_URL",
+}
+_PARAMETERS = {"QueueArns": "QUEUE_ARNS", "ClassicQueueArns": "CLASSIC_QUEUE_ARNS"}
+
+
+@dataclass(frozen=True)
+class Deployment:
+    """``actor`` is who the caller is in the audit."""
+
+    name: str
+    account: str
+    region: str
+    actor: str
+    runtime: Runtime
+    batch: BatchClient
+
+    def announce(self) -> None:
+        """Say where and how a change is about to happen. Raises Unavailable."""
+        policy = self.runtime.policies.current()
+        modes = [
+            f"{arn.rpartition('/')[2]}: bumps {policy.queue(arn).bumps}"
+            for arn in sorted(self.runtime.queues)
+        ]
+        paused = ["PAUSED"] if policy.paused else []
+        where = f"{self.name}, account {self.account}, {self.region}, as {self.actor}"
+        note(f"{where}; {', '.join(modes + paused)}")
+
+    def job(self, text: str) -> str:
+        """Id or ARN of the job that the text names. Raises BadInput, Unavailable."""
+        if text.startswith("arn:") or _JOB_ID.fullmatch(text):
+            return text
+        found = list(self._named(text))
+        alive = [row for row in found if row["status"] not in TERMINAL] or found
+        if len(alive) == 1:
+            return str(alive[0]["jobArn"])
+        if not alive:
+            raise BadInput(f"{text}: no job of that name in {', '.join(sorted(self.runtime.queues))}")
+        rows = "".join(
+            f"\n  {row['jobId']}  {row['status']:<9}  {full_time(row['createdAt'])}" for row in alive
+        )
+        raise BadInput(f"{text}: {len(alive)} jobs have that name; give the id of one:{rows}")
+
+    def _named(self, name: str) -> Iterator[Mapping[str, Any]]:
+        pages = self.batch.get_paginator("list_service_jobs")
+        for queue in sorted(self.runtime.queues):
+            with asking("ListServiceJobs"):
+                for page in pages.paginate(jobQueue=queue, filters=[{"name": "JOB_NAME", "values": [name]}]):
+                    yield from page["jobSummaryList"]
+
+
+def open_deployment(stack: str | None, *, local: bool) -> Deployment:
+    """Raises BadInput when not exactly one of the two is given or it is not there, and Unavailable."""
+    if local == (stack is not None):
+        raise BadInput("give either --stack NAME or --local")
+    return _local() if stack is None else _deployed(stack)
+
+
+def _local() -> Deployment:
+    try:
+        found = json.loads(LOCAL_FILE.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise BadInput(
+            f"{LOCAL_FILE}: no local stack runs here; start one with: sharewarden local serve"
+        ) from error
+    actor = getpass.getuser()
+    with aws_environment(found["environment"] | credentials(actor, found["region"])):
+        runtime = aws_runtime(found["variables"])
+        return Deployment(
+            "local stack", found["account"], found["region"], actor, runtime, boto3.client("batch")
+        )
+
+
+def _deployed(name: str) -> Deployment:
+    with asking("GetCallerIdentity"):
+        identity = boto3.client("sts", config=CONFIG).get_caller_identity()
+        batch = boto3.client("batch", config=CONFIG)
+    return Deployment(
+        name=f"stack {name}",
+        account=identity["Account"],
+        region=batch.meta.region_name,
+        actor=identity["Arn"],
+        runtime=aws_runtime(stack_variables(_describe(name))),
+        batch=batch,
+    )
+
+
+def _describe(name: str) -> Mapping[str, Any]:
+    try:
+        with asking("DescribeStacks"):
+            return dict(
+                boto3.client("cloudformation", config=CONFIG).describe_stacks(StackName=name)["Stacks"][0]
+            )
+    except Unavailable as error:
+        if "does not exist" in str(error):
+            raise BadInput(f"{name}: no such CloudFormation stack in this account and Region") from error
+        raise
+
+
+def stack_variables(stack: Mapping[str, Any]) -> dict[str, str]:
+    """The functions' settings, from a description of their stack. Raises BadInput."""
+    outputs = {row["OutputKey"]: row["OutputValue"] for row in stack.get("Outputs", ())}
+    parameters = {row["ParameterKey"]: row.get("ParameterValue", "") for row in stack.get("Parameters", ())}
+    missing = sorted((_OUTPUTS.keys() - outputs.keys()) | (_PARAMETERS.keys() - parameters.keys()))
+    if missing:
+        raise BadInput(f"{stack.get('StackName')}: not a stack of Sharewarden, it lacks {', '.join(missing)}")
+    return {env: outputs[key] for key, env in _OUTPUTS.items()} | {
+        env: parameters[key] for key, env in _PARAMETERS.items()
+    }

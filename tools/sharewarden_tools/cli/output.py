@@ -1,0 +1,82 @@
+"""What commands print, and how they end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Collection
+from datetime import UTC, datetime
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+from sharewarden.domain.audit import AuditRecord
+from sharewarden.domain.durations import format_duration
+
+from sharewarden_tools.stories.timeline import ASSUMED, Line, Tone
+
+OK, REFUSED, BAD_INPUT, UNAVAILABLE = 0, 1, 2, 3
+
+_STYLES: dict[Tone, str] = {"scene": "bold", "act": "cyan", "good": "green", "bad": "red", "plain": ""}
+
+
+class BadInput(Exception):
+    """What the user gave cannot be used; the text is one line that says what is wrong and where."""
+
+
+def console() -> Console:
+    """The terminal, or plain text when piped; rich honours NO_COLOR."""
+    return Console(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """Machine output, on stdout."""
+    print(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+
+
+def note(text: str) -> None:
+    """A word to the person at the terminal, on stderr."""
+    print(text, file=sys.stderr)
+
+
+def clock_time(ms: int) -> str:
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%H:%M:%S}"
+
+
+def full_time(ms: int) -> str:
+    return f"{datetime.fromtimestamp(ms / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def timeline_text(line: Line) -> Text:
+    """``08:23:03  background-2    RUNNING -> preempted ...``; a scene is a heading."""
+    if line.tone == "scene":
+        return Text(f"\n{line.what}", style=_STYLES[line.tone])
+    return Text.assemble((f"{clock_time(line.at)}  {line.who:<14}", ""), (line.what, _STYLES[line.tone]))
+
+
+def record_line(fact: AuditRecord, when: str, assumed: Collection[str] = ()) -> str:
+    """One audit record on one line; a reason among ``assumed`` is marked, since AWS does not document it."""
+    who = fact.actor.rpartition(":")[2]
+    mark = f" {ASSUMED}" if fact.reason in assumed else ""
+    return f"{when}  {fact.kind:<18}  {fact.job_name or '-':<14}  {who:<11}  {_told(fact)}{mark}"
+
+
+def _told(fact: AuditRecord) -> str:
+    if fact.kind == "preemption-measure":
+        return f"{format_duration(int(fact.figures['seconds'] * 1000))} of training, {_gpus(fact)}"
+    if fact.kind == "preemption":
+        return f"{fact.figures['kind']}: {fact.reason}"
+    if fact.kind == "quota-share-change":
+        return fact.reason
+    return " ".join(part for part in (_change(fact), fact.reason) if part)
+
+
+def _gpus(fact: AuditRecord) -> str:
+    used = fact.figures["gpu_seconds"]
+    return "GPUs of the instance type unknown" if used is None else f"{used / 3600:.2f} GPU-hours"
+
+
+def _change(fact: AuditRecord) -> str:
+    change = " -> ".join(value for value in (fact.before, fact.after) if value)
+    mode = " (shadow)" if fact.mode == "shadow" else ""
+    return f"{change}{mode}:" if change else ""
