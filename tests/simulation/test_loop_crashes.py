@@ -8,13 +8,26 @@ from functools import cache
 from itertools import pairwise
 
 import pytest
-from sharewarden.domain.observation import AttemptSeen, JobDescription, ShareDescription, Status
+from sharewarden.domain.observation import AttemptSeen
 from sharewarden.domain.priority import live_boosts
 from sharewarden.usecases.bump import BumpRequest, UnbumpRequest, bump, unbump
-from sharewarden_tools.lab.world import iso_seconds
 from sharewarden_tools.memory import MemoryBatch
 
 from tests.simulation.faults import Calls, Crash, Hook, When, crash, lose, nothing, once, watched
+from tests.simulation.samples import (
+    ARN,
+    FIRST,
+    HOUR,
+    JOB,
+    SECOND,
+    SHARE,
+    api_call,
+    attempt_row,
+    described,
+    event,
+    share,
+    state,
+)
 from tests.simulation.world import (
     MINUTE,
     NOW,
@@ -26,73 +39,7 @@ from tests.simulation.world import (
     world,
 )
 
-HOUR = 60 * MINUTE
-JOB = "job-1"
-ARN = f"arn:aws:batch:us-east-1:123456789012:service-job/{JOB}"
-SHARE = f"{QUEUE}/quota-share/background"
-FIRST, SECOND = (f"arn:aws:sagemaker:us-east-1:123456789012:training-job/AWSBatch{n}" for n in "12")
-
 Step = Callable[[World], None]
-
-
-def described(**update: object) -> JobDescription:
-    known = JobDescription(
-        job=JOB,
-        arn=ARN,
-        read_at=0,
-        name="pretrain",
-        queue=QUEUE,
-        status="RUNNABLE",
-        created_at=NOW,
-        share="background",
-        priority=200,
-        tags=(("team", "research"),),
-        instance_type="ml.g5.xlarge",
-        instance_count=2,
-    )
-    return known.model_copy(update=update)
-
-
-def share(limit: int) -> ShareDescription:
-    return ShareDescription(
-        arn=SHARE, name="background", queue=QUEUE, limits=(("ml.g5.xlarge", limit),), strategy="LEND"
-    )
-
-
-def event(kind: str, detail: Json, at: int, source: str = "aws.batch") -> Json:
-    return {
-        "version": "0",
-        "id": f"{kind}-{at}",
-        "detail-type": kind,
-        "source": source,
-        "account": "123456789012",
-        "time": iso_seconds(at),
-        "region": "us-east-1",
-        "resources": [],
-        "detail": detail,
-    }
-
-
-def state(status: Status, at: int, **more: object) -> Json:
-    detail = {"jobArn": ARN, "jobName": "pretrain", "jobQueue": QUEUE, "status": status, "createdAt": NOW}
-    return event("Batch Service Job State Change", detail | more, at)
-
-
-def api_call(name: str, request: Json, at: int) -> Json:
-    detail = {
-        "eventID": f"{name}-{at}",
-        "eventSource": "batch.amazonaws.com",
-        "eventName": name,
-        "eventTime": iso_seconds(at),
-        "readOnly": False,
-        "userIdentity": {"arn": "arn:aws:iam::123456789012:user/alice"},
-        "requestParameters": request,
-    }
-    return event("AWS API Call via CloudTrail", detail, at)
-
-
-def _attempt(training_job: str) -> Json:
-    return {"serviceResourceId": {"name": "TrainingJobArn", "value": training_job}}
 
 
 class Story:
@@ -162,10 +109,10 @@ def starts(story: Story) -> None:
     story.does(lambda one: bump(one.runtime, _bump("b1", by=100, lasts=HOUR)) and None)
     story.acts()
     story.becomes(status="SCHEDULED", attempt=FIRST, scheduled_at=story.now())
-    story.takes(state("SCHEDULED", story.now(), latestAttempt=_attempt(FIRST)))
+    story.takes(state("SCHEDULED", story.now(), latestAttempt=attempt_row(FIRST)))
     story.passes(MINUTE)
     story.becomes(status="RUNNING", started_at=story.now())
-    story.takes(state("RUNNING", story.now(), latestAttempt=_attempt(FIRST)))
+    story.takes(state("RUNNING", story.now(), latestAttempt=attempt_row(FIRST)))
 
 
 def is_preempted(story: Story) -> None:
@@ -182,14 +129,14 @@ def is_preempted(story: Story) -> None:
         training_job=FIRST, started_at=NOW + MINUTE, stopped_at=stopped_at, reason=reason, preempted=True
     )
     story.becomes(status="RUNNABLE", attempts=(seen,), preempted_count=1, attempt=None)
-    row = {**_attempt(FIRST), "startedAt": NOW + MINUTE, "stoppedAt": stopped_at, "statusReason": reason}
+    row = {**attempt_row(FIRST), "startedAt": NOW + MINUTE, "stoppedAt": stopped_at, "statusReason": reason}
     summary = {"preemptedAttemptCount": 1, "recentPreemptedAttempts": [row]}
     completed = {"preemptedJobArn": ARN, "status": "RUNNABLE", "preemptionSummary": summary}
     story.takes(event("Batch Service Job Preemption Completed", completed, story.now()))
     story.takes(state("RUNNABLE", story.now()))
     story.passes(MINUTE)
     story.becomes(status="RUNNING", attempt=SECOND, scheduled_at=story.now())
-    story.takes(state("RUNNING", story.now(), latestAttempt=_attempt(SECOND)))
+    story.takes(state("RUNNING", story.now(), latestAttempt=attempt_row(SECOND)))
 
 
 def boost_expires(story: Story) -> None:

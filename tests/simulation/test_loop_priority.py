@@ -14,11 +14,12 @@ from sharewarden.usecases.apply import apply
 from sharewarden.usecases.bump import BumpRequest, Refused, UnbumpRequest, bump, unbump
 from sharewarden_tools.memory import MemoryBatch, MemoryClock
 
-from tests.simulation.test_loop_crashes import JOB, QUEUE, described, state
+from tests.simulation.samples import HOUR, JOB, described, state
 from tests.simulation.world import (
     ENFORCE,
     MINUTE,
     NOW,
+    QUEUE,
     TickingClock,
     facts_of,
     reproduce,
@@ -26,7 +27,6 @@ from tests.simulation.world import (
     world,
 )
 
-HOUR = 60 * MINUTE
 BANDS = ENFORCE.queue(QUEUE).bands
 SHADOW = Policy(queues={"ml-train-qm": QueuePolicy()})
 

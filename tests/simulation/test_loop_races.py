@@ -12,21 +12,11 @@ from sharewarden.ports import Conflict, Runtime
 from sharewarden.usecases.apply import apply
 from sharewarden.usecases.bump import Refused, UnbumpRequest, bump, unbump
 
-from tests.simulation.faults import When, once, watched
-from tests.simulation.test_loop_crashes import (
-    JOB,
-    QUEUE,
-    Story,
-    _bump,
-    api_call,
-    nothing,
-    share,
-    share_changes,
-    state,
-)
-from tests.simulation.world import MINUTE, NOW, Unavailable, World, facts_of
+from tests.simulation.faults import When, nothing, once, watched
+from tests.simulation.samples import JOB, SHARE, api_call, share, state
+from tests.simulation.test_loop_crashes import Story, _bump, share_changes
+from tests.simulation.world import MINUTE, NOW, QUEUE, Unavailable, World, facts_of
 
-SHARE = f"{QUEUE}/quota-share/background"
 #: Between the first sweep and the race.
 LATER = NOW + 20_000
 

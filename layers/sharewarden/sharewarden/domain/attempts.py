@@ -14,12 +14,16 @@ KEPT_ATTEMPTS = 200
 
 
 class Attempt(Frozen):
-    """One training job of the job. ``audited`` is ours: its preemption is on record."""
+    """One training job of the job. ``audited`` is ours: its preemption is on record.
+
+    The two reasons are kept apart: ``attempts`` may name the stop of a preempted one in SageMaker's words.
+    """
 
     training_job: str
     started_at: int | None = None
     stopped_at: int | None = None
     reason: str | None = None
+    preemption_reason: str | None = None
     preempted: bool = False
     audited: bool = False
 
@@ -28,29 +32,27 @@ def join(attempts: tuple[Attempt, ...], seen: Iterable[AttemptSeen]) -> tuple[At
     """``attempts`` with what was ``seen`` of them, ordered by time and name."""
     known = {attempt.training_job: attempt for attempt in attempts}
     for one in seen:
-        known[one.training_job] = _join_one(known.get(one.training_job), one)
+        known[one.training_job] = _join_one(
+            known.get(one.training_job) or Attempt(training_job=one.training_job), one
+        )
     return tuple(sorted(known.values(), key=_order)[-KEPT_ATTEMPTS:])
 
 
-def _join_one(known: Attempt | None, seen: AttemptSeen) -> Attempt:
-    if known is None:
-        return Attempt(**seen.model_dump())
+def _join_one(known: Attempt, seen: AttemptSeen) -> Attempt:
+    plain, preemption = (None, seen.reason) if seen.preempted else (seen.reason, None)
     return Attempt(
         training_job=known.training_job,
         started_at=_greatest(known.started_at, seen.started_at),
         stopped_at=_greatest(known.stopped_at, seen.stopped_at),
-        reason=_reason(known, seen),
+        reason=_greatest_text(known.reason, plain),
+        preemption_reason=_greatest_text(known.preemption_reason, preemption),
         preempted=known.preempted or seen.preempted,
         audited=known.audited,
     )
 
 
-def _reason(known: Attempt, seen: AttemptSeen) -> str | None:
-    """The preemption's own reason wins: ``attempts`` may name the same stop in SageMaker's words."""
-    if known.preempted != seen.preempted:
-        first, second = (known, seen) if known.preempted else (seen, known)
-        return first.reason or second.reason
-    return max(filter(None, (known.reason, seen.reason)), default=None)
+def _greatest_text(a: str | None, b: str | None) -> str | None:
+    return max(filter(None, (a, b)), default=None)
 
 
 def _greatest(a: int | None, b: int | None) -> int | None:

@@ -43,14 +43,14 @@ def preemption_kind(reason: str | None) -> str:
 def preemption_facts(record: JobRecord, attempt: Attempt, policy: Policy) -> tuple[AuditFact, AuditFact]:
     """The preemption of ``attempt`` (its stop time is known) and what the attempt had used."""
     stopped_at = attempt.stopped_at or 0
-    kind = preemption_kind(attempt.reason)
+    kind = preemption_kind(attempt.preemption_reason)
     happened = job_fact(
         record,
         policy,
         key=attempt_key("preemption", record.job, attempt.training_job),
         kind="preemption",
         at=stopped_at,
-        reason=attempt.reason or "Batch gave no reason",
+        reason=attempt.preemption_reason or "Batch gave no reason",
         figures={"kind": kind, "attempt": attempt.training_job, "started_at": attempt.started_at},
     )
     measured = job_fact(

@@ -1,0 +1,53 @@
+"""What nobody has allowed is not done."""
+
+from __future__ import annotations
+
+import pytest
+from pydantic import ValidationError
+from sharewarden.domain.policy import Band, Policy, QueuePolicy, SharePolicy
+from sharewarden.domain.stored import MINUTE
+
+QUEUE = "arn:aws:batch:us-east-1:123456789012:job-queue/ml"
+
+
+def test_the_defaults_are_safe() -> None:
+    rules = Policy().queue(QUEUE)
+    assert (rules.mode, rules.bumps) == ("shadow", "shadow")
+    assert rules.bands.automatic.highest < rules.bands.human.lowest
+    assert Policy().share(QUEUE, None) == SharePolicy()
+    assert Policy().share(QUEUE, "any").min_runtime == 10 * MINUTE
+
+
+def test_queues_are_named_and_found_by_arn() -> None:
+    policy = Policy(queues={"ml": QueuePolicy(bumps="enforce", shares={"s": SharePolicy(team="t")})})
+    assert policy.queue(QUEUE).bumps == "enforce"
+    assert policy.share(QUEUE, "s").team == "t"
+    assert policy.queue(f"{QUEUE}-other").bumps == "shadow"
+
+
+def test_the_hash_names_the_content() -> None:
+    assert Policy().hash == Policy().hash != Policy(paused=True).hash
+
+
+def test_durations_may_be_written_as_people_do() -> None:
+    assert Policy(hold="1h30m").hold == 90 * MINUTE  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"queue": {}},
+        {"blast_radius": 0},
+        {"hold": "soon"},
+        {"queues": {"ml": {"mode": "yes"}}},
+        {"queues": {"ml": {"bands": {"human": {"lowest": 900, "highest": 800}}}}},
+        {"queues": {"ml": {"bands": {"human": {"lowest": 0, "highest": 10_000}}}}},
+    ],
+)
+def test_mistakes_are_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(ValidationError):
+        Policy.model_validate(wrong)
+
+
+def test_a_band_of_one_value_is_a_band() -> None:
+    assert Band(lowest=5, highest=5).highest == 5

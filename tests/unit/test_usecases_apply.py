@@ -1,0 +1,204 @@
+"""The one hand: when it acts, when it waits, and that there is no other."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+import sharewarden
+from sharewarden.domain.boosts import TOO_LATE
+from sharewarden.domain.policy import Policy
+from sharewarden.domain.priority import IN_FLIGHT
+from sharewarden.ports import Unavailable
+from sharewarden.usecases.apply import apply
+from sharewarden.usecases.bump import BumpRequest, UnbumpRequest, bump, unbump
+
+from tests.simulation.faults import Crash, crash, lose, once, watched
+from tests.simulation.samples import HOUR, JOB, described, state
+from tests.simulation.world import ENFORCE, MINUTE, NOW, World, facts_of, world
+
+
+def wishing(**update: object) -> World:
+    """A job with a wish, version 1, to raise it from 200 to 300."""
+    one = world()
+    one.batch.tell(described(**update))
+    one.take(state("RUNNABLE", NOW))
+    bump(one.runtime, BumpRequest(id="b1", job=JOB, actor="U1", reason="r", by=100))
+    return one
+
+
+def test_a_wish_is_done_and_told_once() -> None:
+    one = wishing()
+    assert apply(one.runtime, JOB, 1) == "done"
+    assert apply(one.runtime, JOB, 1) == "superseded"
+    assert one.batch.priorities == [(JOB, 300)]
+    (fact,) = facts_of(one.ledger, "priority-changed")
+    assert (fact.key, fact.before, fact.after, fact.actor) == (
+        f"priority-changed#{JOB}#v1",
+        "200",
+        "300",
+        "U1",
+    )
+
+
+@pytest.mark.parametrize(
+    ("policy", "outcome"),
+    [(Policy(), "shadow"), (ENFORCE.model_copy(update={"paused": True}), "paused")],
+)
+def test_law_09_shadow_and_pause_leave_the_wish_open(policy: Policy, outcome: str) -> None:
+    one = wishing()
+    one.policies.policy = policy
+    assert apply(one.runtime, JOB, 1) == outcome
+    assert one.batch.priorities == []
+    one.policies.policy = ENFORCE
+    assert apply(one.runtime, JOB, 1) == "done"
+
+
+def test_an_old_version_and_an_unknown_job_are_nothing() -> None:
+    one = wishing()
+    bump(one.runtime, BumpRequest(id="b2", job=JOB, actor="U1", reason="r", by=200))
+    assert apply(one.runtime, JOB, 1) == "superseded"
+    assert apply(one.runtime, "unknown", 1) == "superseded"
+    assert apply(one.runtime, JOB, 2) == "done"
+    assert one.batch.priorities == [(JOB, 400)]
+
+
+def test_a_wish_dies_of_age_and_is_told() -> None:
+    one = wishing()
+    one.clock.advance(HOUR + 1)
+    assert apply(one.runtime, JOB, 1) == "expired"
+    assert [fact.reason for fact in facts_of(one.ledger, "wish-dropped")] == [TOO_LATE]
+    assert one.batch.priorities == []
+
+
+def test_a_wish_that_took_effect_before_it_died_of_age_is_told_as_done() -> None:
+    one = wishing()
+    _stopped(one, lose, "after")
+    one.clock.advance(HOUR + 1)
+    assert apply(one.runtime, JOB, 1) == "settled"
+    assert not facts_of(one.ledger, "wish-dropped")
+    assert len(facts_of(one.ledger, "priority-changed")) == 1
+    assert one.batch.priorities == [(JOB, 300)]
+
+
+def test_law_02_a_job_that_cannot_be_read_is_left_alone() -> None:
+    one = wishing()
+    one.batch.down = "throttled"
+    with pytest.raises(Unavailable):
+        apply(one.runtime, JOB, 1)
+    one.batch.down = None
+    assert one.batch.priorities == []
+    assert one.record(JOB).priority.sent is None
+
+
+@pytest.mark.parametrize(
+    ("update", "outcome"),
+    [
+        ({"status": "FAILED", "stopped_at": NOW, "reason": "r"}, "settled"),
+        ({"status": "FAILED"}, "settled"),  # without details: the end is not settled, and yet nothing is sent
+        ({"priority": None}, "drifting"),
+        ({"priority": 777}, "drifting"),
+        ({"priority": 300}, "drifting"),  # what we wished for, set by somebody else
+    ],
+)
+def test_what_describe_shows_decides(update: dict[str, object], outcome: str) -> None:
+    one = wishing()
+    one.batch.tell(described(**update))
+    assert apply(one.runtime, JOB, 1) == outcome
+    assert one.batch.priorities == []
+
+
+def test_a_job_that_batch_does_not_know_is_left_to_the_sweep() -> None:
+    one = wishing()
+    del one.batch.descriptions[JOB]
+    assert apply(one.runtime, JOB, 1) == "missing"
+    assert one.record(JOB).priority.wish is not None
+
+
+def test_a_job_that_moved_to_a_queue_of_others_is_not_touched() -> None:
+    one = wishing()
+    one.batch.tell(described(queue=f"{one.record(JOB).queue}-other"))
+    assert apply(one.runtime, JOB, 1) == "foreign"
+    assert one.batch.priorities == []
+    assert len(facts_of(one.ledger, "wish-dropped")) == 1
+
+
+def _stopped(one: World, act, when) -> None:  # type: ignore[no-untyped-def]
+    """``apply``, stopped before or after UpdateServiceJob."""
+    probe, calls = watched(wishing().runtime, once(0, "before", crash))
+    apply(probe, JOB, 1)
+    number = calls.names.index("set_priority") + 1
+    runtime, _ = watched(one.runtime, once(number, when, act))
+    with pytest.raises((Crash, Unavailable)):
+        apply(runtime, JOB, 1)
+
+
+@pytest.mark.parametrize("act", [crash, lose])
+def test_law_03_what_took_effect_is_not_sent_again(act) -> None:  # type: ignore[no-untyped-def]
+    one = wishing()
+    _stopped(one, act, "after")
+    assert apply(one.runtime, JOB, 1) == "settled"
+    assert one.batch.priorities == [(JOB, 300)]
+    assert len(facts_of(one.ledger, "priority-changed")) == 1
+
+
+@pytest.mark.parametrize("act", [crash, lose])
+def test_law_03_what_may_still_be_under_way_is_waited_for(act) -> None:  # type: ignore[no-untyped-def]
+    one = wishing()
+    _stopped(one, act, "before")
+    with pytest.raises(Unavailable, match="may still arrive"):
+        apply(one.runtime, JOB, 1)
+    one.clock.advance(IN_FLIGHT)
+    assert apply(one.runtime, JOB, 1) == "done"
+    assert one.batch.priorities == [(JOB, 300)]
+
+
+def test_law_03_a_newer_wish_waits_for_an_older_value_under_way() -> None:
+    one = wishing()
+    _stopped(one, lose, "before")
+    unbump(one.runtime, UnbumpRequest(id="u1", job=JOB, actor="U1", reason="r"))
+    with pytest.raises(Unavailable, match="may still arrive"):
+        apply(one.runtime, JOB, 2)
+    one.batch.set_priority(JOB, 300)  # it lands after all
+    assert apply(one.runtime, JOB, 2) == "done"
+    assert one.batch.priorities == [(JOB, 300), (JOB, 200)]
+    told = [(fact.before, fact.after) for fact in facts_of(one.ledger, "priority-changed")]
+    assert told == [("200", "300"), ("300", "200")]
+
+
+def test_law_03_somebody_elses_value_is_never_fought() -> None:
+    one = wishing()
+    one.batch.tell(described(priority=777))
+    assert apply(one.runtime, JOB, 1) == "drifting"
+    one.clock.advance(ENFORCE.drift_settle)
+    assert apply(one.runtime, JOB, 1) == "settled"
+    assert one.record(JOB).priority.base == 777
+    assert one.batch.priorities == []
+    assert [fact.kind for fact in one.ledger.facts.values()] == ["bump", "drift", "boost-ended"]
+
+
+def test_law_05_a_job_dispatched_under_the_boost_is_held() -> None:
+    one = wishing()
+    apply(one.runtime, JOB, 1)
+    unbump(one.runtime, UnbumpRequest(id="u1", job=JOB, actor="U1", reason="r"))
+    dispatched = {"status": "RUNNING", "scheduled_at": NOW + MINUTE, "priority": 300}
+    one.batch.tell(described(**dispatched))
+    one.clock.advance(2 * MINUTE)
+    assert apply(one.runtime, JOB, 2) == "held"
+    one.clock.advance(ENFORCE.hold)
+    assert apply(one.runtime, JOB, 2) == "done"
+
+
+def test_law_03_only_apply_changes_a_job() -> None:
+    """Read from the code: who calls ``set_priority``, and that nothing changes Batch in another way."""
+    root = Path(sharewarden.__file__).parent
+    callers: dict[str, set[str]] = {}
+    for path in root.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                callers.setdefault(node.func.attr, set()).add(str(path.relative_to(root)))
+    assert callers["set_priority"] == {"usecases/apply.py"}
+    assert callers["update_service_job"] == {"aws/batch.py"}
+    writes = {"submit_", "terminate_", "cancel_", "stop_training", "update_quota", "delete_quota", "create_"}
+    assert not {name for name in callers if name.startswith(tuple(writes))}
