@@ -95,7 +95,8 @@ def _record_text(record: JobRecord) -> str:
 def _read(file: Path) -> tuple[str, Mapping[str, Any]]:
     """Text and value of a JSON file. Raises BadInput."""
     try:
-        data = file.open("rb").read(LARGEST + 1)
+        with file.open("rb") as opened:
+            data = opened.read(LARGEST + 1)
     except OSError as error:
         raise BadInput(f"{file}: {(error.strerror or str(error)).lower()}") from error
     if len(data) > LARGEST:

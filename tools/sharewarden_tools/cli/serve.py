@@ -1,4 +1,4 @@
-"""``sharewarden lab serve`` and ``sharewarden local serve``: servers in wall time, until they are told to stop."""
+"""``sharewarden lab serve`` and ``sharewarden local serve``: servers in wall time, until told to stop."""
 
 from __future__ import annotations
 
