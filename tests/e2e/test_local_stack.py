@@ -55,21 +55,21 @@ def kinds(stack: LocalStack, job: str) -> list[str]:
 
 
 def tell(stack: LocalStack, disturb: Callable[[LocalStack], None] = lambda stack: None) -> dict[str, str]:
-    """A borrowing, a taking back, a bump and its end; faults stop before the last hour. Job ids by name."""
+    """A borrowing, a taking back, a bump and its end; faults stop before the last 40 minutes. Job ids by name."""
     create_pool(stack)
     stack.run_until(START + LISTENED_TO)
     disturb(stack)
-    jobs = {name: submit(stack, name, 50 * MINUTE) for name in ("background-1", "background-2", "urgent-1")}
+    jobs = {name: submit(stack, name, HOUR) for name in ("background-1", "background-2", "urgent-1")}
     stack.run_until(START + 12 * MINUTE)
     jobs["medium-1"] = submit(stack, "medium-1", 10 * MINUTE)
     stack.run_until(START + 18 * MINUTE)
     request = BumpRequest(
-        id="bump-1", job=jobs["background-2"], actor="ana", reason="deadline", to=850, lasts=40 * MINUTE
+        id="bump-1", job=jobs["background-2"], actor="ana", reason="deadline", to=850, lasts=25 * MINUTE
     )
     bump(stack.runtime, request)
-    stack.run_until(START + 3 * HOUR)
+    stack.run_until(START + 2 * HOUR)
     stack.delivery.faults = NO_FAULTS
-    stack.run_until(START + 4 * HOUR)
+    stack.run_until(START + 2 * HOUR + 40 * MINUTE)
     return jobs
 
 
