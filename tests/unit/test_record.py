@@ -197,6 +197,12 @@ def test_law_01_the_end_is_the_same_from_event_and_describe(
         assert settle_end(known(*order)).end == End(status="FAILED", at=8765, reason="r")
 
 
+def test_a_terminal_state_is_final() -> None:
+    ended = known(FULL)
+    assert fold(ended, told(20, "SUCCEEDED", stopped_at=19, reason="late")).end == ended.end
+    assert absorb(ended, read(20, "SUCCEEDED", stopped_at=19, reason="late")).end == ended.end
+
+
 def test_an_end_without_details_asks_batch_first() -> None:
     assert ended_without_details(known(BARE), BARE)
     assert ended_without_details(known(told(9, "FAILED", stopped_at=1)), told(9, "FAILED", stopped_at=1))

@@ -124,18 +124,22 @@ def test_a_job_that_moved_to_a_queue_of_others_is_not_touched() -> None:
     assert len(facts_of(one.ledger, "wish-dropped")) == 1
 
 
-def _stopped(one: World, act, when) -> None:  # type: ignore[no-untyped-def]
+def _call(name: str) -> int:
+    """Which call of an undisturbed ``apply`` that is."""
+    runtime, calls = watched(wishing().runtime, nothing)
+    apply(runtime, JOB, 1)
+    return calls.names.index(name) + 1
+
+
+def _stopped(one: World, act: Callable[[], None], when: When, version: int = 1) -> None:
     """``apply``, stopped before or after UpdateServiceJob."""
-    probe, calls = watched(wishing().runtime, once(0, "before", crash))
-    apply(probe, JOB, 1)
-    number = calls.names.index("set_priority") + 1
-    runtime, _ = watched(one.runtime, once(number, when, act))
+    runtime, _ = watched(one.runtime, once(_call("set_priority"), when, act))
     with pytest.raises((Crash, Unavailable)):
-        apply(runtime, JOB, 1)
+        apply(runtime, JOB, version)
 
 
 @pytest.mark.parametrize("act", [crash, lose])
-def test_law_03_what_took_effect_is_not_sent_again(act) -> None:  # type: ignore[no-untyped-def]
+def test_law_03_what_took_effect_is_not_sent_again(act: Callable[[], None]) -> None:
     one = wishing()
     _stopped(one, act, "after")
     assert apply(one.runtime, JOB, 1) == "settled"
@@ -144,7 +148,7 @@ def test_law_03_what_took_effect_is_not_sent_again(act) -> None:  # type: ignore
 
 
 @pytest.mark.parametrize("act", [crash, lose])
-def test_law_03_what_may_still_be_under_way_is_waited_for(act) -> None:  # type: ignore[no-untyped-def]
+def test_law_03_what_may_still_be_under_way_is_waited_for(act: Callable[[], None]) -> None:
     one = wishing()
     _stopped(one, act, "before")
     with pytest.raises(Unavailable, match="may still arrive"):
@@ -165,6 +169,21 @@ def test_law_03_a_newer_wish_waits_for_an_older_value_under_way() -> None:
     assert one.batch.priorities == [(JOB, 300), (JOB, 200)]
     told = [(fact.before, fact.after) for fact in facts_of(one.ledger, "priority-changed")]
     assert told == [("200", "300"), ("300", "200")]
+
+
+def test_law_03_a_slow_apply_confirms_nothing_but_its_own() -> None:
+    """It sent, others saw the effect and sent the next value: the slow one comes back only then."""
+    one = wishing()
+
+    def meanwhile() -> None:
+        one.sweep()
+        bump(one.runtime, BumpRequest(id="b2", job=JOB, actor="U1", reason="r", by=200))
+        _stopped(one, crash, "before", version=2)
+
+    runtime, _ = watched(one.runtime, once(_call("set_priority"), "after", meanwhile))
+    assert apply(runtime, JOB, 1) == "done"
+    assert [fact.after for fact in facts_of(one.ledger, "priority-changed")] == ["300"]
+    assert one.record(JOB).priority.confirmed == 300
 
 
 def test_law_03_somebody_elses_value_is_never_fought() -> None:

@@ -90,6 +90,15 @@ def test_a_step_back_is_settled_by_one_describe() -> None:
     assert status(one.record(JOB)) == "RUNNABLE"
 
 
+def test_an_end_without_details_is_settled_by_one_describe() -> None:
+    one = pool()
+    react(one, state("RUNNING", NOW))
+    one.batch.tell(described(status="FAILED", stopped_at=NOW + 5678, reason="by hand"))
+    react(one, state("FAILED", NOW + 9000))
+    (fact,) = facts_of(one.ledger, "job-ended")
+    assert (fact.at, fact.reason) == (NOW + 5678, "by hand")
+
+
 @pytest.mark.parametrize("told", [state("FAILED", NOW), state("RUNNABLE", NOW), preemption("Started")])
 def test_law_02_when_batch_cannot_be_asked_nothing_is_concluded(told: Json) -> None:
     one = pool()
