@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,7 @@ from sharewarden.ports import Unavailable
 from sharewarden.usecases.apply import apply
 from sharewarden.usecases.bump import BumpRequest, UnbumpRequest, bump, unbump
 
-from tests.simulation.faults import Crash, crash, lose, once, watched
+from tests.simulation.faults import Crash, When, crash, lose, nothing, once, watched
 from tests.simulation.samples import HOUR, JOB, described, state
 from tests.simulation.world import ENFORCE, MINUTE, NOW, World, facts_of, world
 
