@@ -14,13 +14,14 @@ from sharewarden.aws.dynamodb import DynamoAuditReader, DynamoLedger
 from sharewarden.domain.attempts import Attempt
 from sharewarden.domain.audit import AuditFact, AuditRecord
 from sharewarden.domain.foreign import ForeignJob
-from sharewarden.domain.observation import ShareDescription
+from sharewarden.domain.observation import JobObservation, ShareDescription
 from sharewarden.domain.priority import Boost, PriorityLedger, Sent, Suspect, Wish
 from sharewarden.domain.record import End, JobRecord, Snapshot, Transition
 from sharewarden.domain.share import ShareRecord
 from sharewarden.domain.stored import DAY, Stored
 from sharewarden.domain.sweeping import SweepState
 from sharewarden.domain.training import TrainingRecord, TrainingStep
+from sharewarden.domain.untraced import UntracedJob
 from sharewarden.ports import MAX_ACTIONS, AuditReader, Conflict, Ledger
 from sharewarden_tools.memory import MemoryLedger
 from sharewarden_tools.template import load_template, tables
@@ -139,6 +140,11 @@ ITEMS = {
     "bare job": job(classic=True),
     "share": ShareRecord(arn=SHARE, queue=QUEUE, description=DESCRIPTION, told=True),
     "unknown share": ShareRecord(arn=SHARE, queue=QUEUE),
+    "job that nobody can place": UntracedJob(
+        job="job-1",
+        events=(JobObservation(job="job-1", arn="a", at=NOW, what="preemption-started"),),
+        heard_at=NOW,
+    ),
     "training job": TrainingRecord(
         training_job=TRAINING_JOB, steps=(TrainingStep(at=NOW, status="Stopped", failure_reason=""),)
     ),
