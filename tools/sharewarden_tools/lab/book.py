@@ -164,10 +164,6 @@ class Book:
                 return False
         return True
 
-    def has_own_idle(self, job: PoolJob) -> bool:
-        """Whether the share has unused capacity of its own of a unit that the job wants."""
-        return any(unit in self.units and self.units[unit].own_idle(job.share) for unit, _ in job.demand)
-
     def over_own(self, job: PoolJob) -> int:
         """Instances that the job's share borrows, over the units of the job."""
         return sum(self.units[unit].over_own(job.share) for unit, _ in job.demand)

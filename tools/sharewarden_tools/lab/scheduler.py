@@ -22,6 +22,7 @@ from .heuristics import Heuristic
 from .pool import Pool, ShareState
 
 Kind = Literal["cross-share", "in-share", "limit"]
+Turn = tuple[bool, int, str, PoolJob]
 
 ENVIRONMENT_MAX = (
     "MISCONFIGURATION:SERVICE_ENVIRONMENT_MAX_RESOURCE - Service environment(s) associated with the job "
@@ -71,8 +72,18 @@ class Plan:
 
 
 def plan(pool: Pool, heuristic: Heuristic, now_ms: int, rules: Rules = Rules()) -> Plan:
-    """What to do with the pool as it is; the pool is only read."""
-    return _Pass(pool, heuristic, now_ms, rules).run()
+    """What to do with the pool as it is; the pool is only read.
+
+    When an owner's job comes to light only after idle capacity that it needs was given away, the pass is
+    run again without that gift; otherwise the next pass would preempt what this one dispatched.
+    """
+    barred: set[PoolJob] = set()
+    while True:
+        attempt = _Pass(pool, heuristic, now_ms, rules, barred)
+        decided = attempt.run()
+        if attempt.premature is None:
+            return decided
+        barred.add(attempt.premature)
 
 
 def never_fits(pool: Pool, job: PoolJob) -> str | None:
@@ -111,7 +122,12 @@ class _Pass:
     is `_stay` without what this pass adds: only a job that really holds borrowed capacity may lose it.
     """
 
-    def __init__(self, pool: Pool, heuristic: Heuristic, now_ms: int, rules: Rules) -> None:
+    def __init__(
+        self, pool: Pool, heuristic: Heuristic, now_ms: int, rules: Rules, barred: set[PoolJob]
+    ) -> None:
+        self.premature: PoolJob | None = None
+        self._barred = barred
+        self._borrowers_placed: list[PoolJob] = []
         self._pool = pool
         self._heuristic = heuristic
         self._now_ms = now_ms
@@ -120,6 +136,7 @@ class _Pass:
         self._stay = pool.stay.copy()
         self._held = pool.stay.copy()
         self._claims = dict(pool.claims)
+        self._wanted: set[str] = set()
         self._leaving: set[str] = set()
         self._next = {name: 0 for name, share in pool.shares.items() if share.waiting}
         self._plan = Plan()
@@ -137,38 +154,46 @@ class _Pass:
         before = -1
         while len(self._plan.preemptions) > before:
             before = len(self._plan.preemptions)
-            self._serve_owners()
-            self._serve_borrowers()
+            self._serve_fronts(own_only=True)
+            self._serve_fronts(own_only=False)
 
-    # Who is next.
+    def _serve_fronts(self, *, own_only: bool) -> None:
+        """Shares take turns with their first waiting jobs; `own_only` is for what needs no borrowing."""
+        fronts = sorted(self._turn(job) for share in self._next if (job := self._front(share)))
+        while fronts:
+            unclaimed, *_, job = heapq.heappop(fronts)
+            own = self._stay.within_own(job)
+            if own_only and not own:
+                continue
+            borrows = not own and self._may_borrow(job)
+            if self._place(job) if own or borrows else self._push_out(job):
+                if borrows:
+                    self._borrowers_placed.append(job)
+                if follower := self._advance(job.share):
+                    heapq.heappush(fronts, self._turn(follower))
+            elif not unclaimed:
+                self._claims[job.share] = 0
+                heapq.heappush(fronts, self._turn(job))
+            elif (own or not self._rules.borrow_backfill) and not never_fits(self._pool, job):
+                self._wanted.update(unit for unit, _ in job.demand)
+                self.premature = self.premature or self._given_away(job)
+
+    def _may_borrow(self, job: PoolJob) -> bool:
+        """Idle capacity that an owner, or with strict FIFO an earlier borrower, waits for is not lent."""
+        return job not in self._barred and self._wanted.isdisjoint(unit for unit, _ in job.demand)
+
+    def _given_away(self, owner: PoolJob) -> PoolJob | None:
+        """The last borrower of this pass that holds what the owner's job lacks."""
+        lack = self._stay.lack(owner) if self._stay.within_own(owner) else {}
+        return next((job for job in reversed(self._borrowers_placed) if _helps(self._stay, job, lack)), None)
+
+    def _turn(self, job: PoolJob) -> Turn:
+        """Sorts first who has capacity on its way, then who waits longest."""
+        return (self._claims.get(job.share, 0) <= 0, job.order, job.id, job)
 
     def _front(self, share: str) -> PoolJob | None:
         waiting, index = self._pool.shares[share].waiting, self._next[share]
         return waiting[index][1] if index < len(waiting) else None
-
-    def _turn(self, job: PoolJob) -> tuple[bool, bool, int, str, PoolJob]:
-        """Whose turn it is: shares for which capacity is on its way, those with own capacity, then FIFO."""
-        claimed = self._claims.get(job.share, 0) > 0
-        return (not claimed, not self._stay.has_own_idle(job), job.order, job.id, job)
-
-    def _fronts(self) -> list[tuple[bool, bool, int, str, PoolJob]]:
-        return sorted(self._turn(job) for share in self._next if (job := self._front(share)))
-
-    def _serve_owners(self) -> None:
-        for *_, first in self._fronts():
-            job: PoolJob | None = first
-            while job and self._stay.within_own(job) and self._place(job):
-                job = self._advance(job.share)
-
-    def _serve_borrowers(self) -> None:
-        fronts = self._fronts()
-        while fronts:
-            *_, job = heapq.heappop(fronts)
-            if self._place(job):
-                if follower := self._advance(job.share):
-                    heapq.heappush(fronts, self._turn(follower))
-            elif not self._rules.borrow_backfill:
-                return
 
     def _advance(self, share: str) -> PoolJob | None:
         self._next[share] += 1
@@ -196,8 +221,8 @@ class _Pass:
             self._plan.claims[job.share] = self._plan.claims.get(job.share, 0) + 1
 
     def _take_back(self, job: PoolJob, lack: dict[str, int]) -> bool:
-        """Cross-share: only capacity of the job's own share that is lent out comes back."""
-        if any(n > self._stay.units[unit].own_idle(job.share) for unit, n in lack.items()):
+        """Cross-share: what the job's share lent out comes back, for jobs within its own capacity."""
+        if not self._stay.within_own(job):
             return False
         return self._preempt_for(job, self._borrowers(lack), "cross-share")
 
