@@ -135,12 +135,13 @@ class Trial:
 
     def bump(self) -> None:
         self.asked += 1
-        if self.world.policies.policy != SHADOW:
-            self.batch.bumped_at = self.batch.bumped_at or self.clock.now()
+        now = self.clock.now()
         lasts = self.rng.choice((None, 30 * MINUTE, 4 * HOUR))
         what = {self.rng.choice(("by", "to")): self.rng.randint(1, 999)}
         asked = BumpRequest(id=f"b{self.asked}", job=JOB, actor="U1", reason="r", lasts=lasts, **what)
         bump(self.runtime, asked)
+        if self.world.policies.policy != SHADOW:
+            self.batch.bumped_at = self.batch.bumped_at or now
 
     def unbump(self) -> None:
         self.asked += 1
