@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from sharewarden.domain.attempts import KEPT_ATTEMPTS, join
+from sharewarden.domain.facts import timeline_fact
 from sharewarden.domain.observation import AttemptSeen, JobDescription, JobObservation, Status
+from sharewarden.domain.policy import Policy
 from sharewarden.domain.record import (
     KEPT_TRANSITIONS,
     End,
@@ -102,6 +104,19 @@ def test_a_timeline_keeps_its_newest_entries_in_any_order() -> None:
     events = [told(at, "RUNNABLE") for at in range(KEPT_TRANSITIONS + 20)]
     assert known(*events).timeline == known(*reversed(events)).timeline
     assert known(*events).timeline[0].at == 20 * S
+
+
+def test_a_long_life_with_long_reasons_fits_into_an_item() -> None:
+    """An item of DynamoDB ends at 400 KB: a record that outgrew it could never be written again."""
+    arn = "arn:aws:sagemaker:us-east-1:123456789012:training-job/AWSBatch" + "x" * 51
+    record = NEW
+    for at in range(KEPT_TRANSITIONS + 50):
+        row = AttemptSeen(training_job=f"{arn}{at:04}", started_at=at, stopped_at=at, reason="r" * 1024)
+        rows = (row, row.model_copy(update={"preempted": True}))
+        record = fold(record, told(at, "RUNNABLE", f"{arn}{at:04}", reason="r" * 1024, attempts=rows))
+    ended = record.model_copy(update={"end": End(status="FAILED", at=1, reason="r" * 1024)})
+    assert len(ended.model_dump_json()) < 350_000
+    assert len(timeline_fact(ended, Policy()).model_dump_json()) < 350_000
 
 
 STATUS_CASES: dict[str, tuple[list[JobObservation | JobDescription], Status]] = {

@@ -6,7 +6,7 @@ cannot change the result.
 
 from collections.abc import Iterable
 
-from .base import Frozen
+from .base import Frozen, shortened
 from .observation import AttemptSeen
 
 #: More attempts than this are forgotten, oldest first: an item of DynamoDB ends at 400 KB.
@@ -39,7 +39,8 @@ def join(attempts: tuple[Attempt, ...], seen: Iterable[AttemptSeen]) -> tuple[At
 
 
 def _join_one(known: Attempt, seen: AttemptSeen) -> Attempt:
-    plain, preemption = (None, seen.reason) if seen.preempted else (seen.reason, None)
+    reason = shortened(seen.reason)
+    plain, preemption = (None, reason) if seen.preempted else (reason, None)
     return Attempt(
         training_job=known.training_job,
         started_at=_greatest(known.started_at, seen.started_at),

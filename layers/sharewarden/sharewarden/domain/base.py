@@ -9,6 +9,15 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+#: Characters of a reason that lists keep: hundreds of them share one item of DynamoDB, which ends at 400 KB.
+KEPT_REASON = 200
+
+
+def shortened(reason: str | None) -> str | None:
+    """The beginning of a reason, for a list."""
+    return reason if reason is None else reason[:KEPT_REASON]
+
+
 def last_part(arn: str) -> str:
     """The key of a job or training job: what follows the last slash of its ARN (or the text itself).
 

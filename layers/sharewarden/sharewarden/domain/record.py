@@ -8,7 +8,7 @@ one Describe (see ``doubtful``).
 from typing import ClassVar
 
 from .attempts import KEPT_ATTEMPTS, Attempt, join
-from .base import Frozen
+from .base import Frozen, shortened
 from .observation import (
     DISPATCHED,
     STATUS_ORDER,
@@ -128,7 +128,7 @@ def fold(record: JobRecord, seen: JobObservation) -> JobRecord:
         what=seen.what,
         status=seen.status,
         attempt=seen.attempt,
-        reason=seen.reason,
+        reason=shortened(seen.reason),
         stopped_at=seen.stopped_at,
     )
     folded = record.model_copy(
