@@ -19,6 +19,7 @@ from sharewarden_tools.lab.scheduler import (
 )
 
 A, B = "ml.g5.xlarge", "ml.p5.48xlarge"
+DEFAULTS = Rules()
 BOTH, LEND, RESERVE = "LEND_AND_BORROW", "LEND", "RESERVE"
 
 
@@ -55,10 +56,10 @@ class Table:
         self.jobs[name] = PoolJob(name, share, ((unit, instances),), priority, len(self.jobs))
         return self.jobs[name]
 
-    def plan(self, rules: Rules = Rules()) -> Plan:
+    def plan(self, rules: Rules = DEFAULTS) -> Plan:
         return plan(self.pool, documented, 1_000_000, rules)
 
-    def outcome(self, rules: Rules = Rules()) -> tuple[list[str], list[str]]:
+    def outcome(self, rules: Rules = DEFAULTS) -> tuple[list[str], list[str]]:
         """Names dispatched, and names preempted."""
         decided = self.plan(rules)
         return [d.job.id for d in decided.dispatches], [p.job.id for p in decided.preemptions]
@@ -155,8 +156,8 @@ def test_several_waiting_jobs_of_an_owner_take_back_together() -> None:
 
 
 @pytest.mark.parametrize(("instances", "victims"), [(2, ["bg/a"]), (4, [])])
-def test_only_the_owners_part_is_taken_back(instances: int, victims: list[str]) -> None:
-    """The owner lent 2 and wants to borrow 2 more: those of other lenders are not its to take."""
+def test_a_job_beyond_its_own_capacity_takes_nothing_back(instances: int, victims: list[str]) -> None:
+    """The owner lent 2: a job of 2 gets them back, one that would have to borrow as well waits."""
     table = Table({"bg": rules(0), "owner": rules(2), "lender": rules(2, LEND)}, environment=4)
     table.run("bg/a", 2, at=5), table.run("bg/b", 2)
     table.wait("owner/job", instances)

@@ -121,12 +121,13 @@ class PoolsApi:
 
     def update_service_environment(self, params: Json) -> Json:
         environment = self._registry.environment(params)
+        limits = params.get("capacityLimits")
+        limits = checks.capacity_limits(limits) if limits else environment.capacity_limits
         environment.state = checks.state(params, environment.state)
-        if params.get("capacityLimits"):
-            environment.capacity_limits = checks.capacity_limits(params["capacityLimits"])
-            for queue in self._queues_of(environment):
-                queue.pool.configure_environment(limits_by_unit(environment.capacity_limits))
-                self._lifecycle.request_pass(queue)
+        environment.capacity_limits = limits
+        for queue in self._queues_of(environment):
+            queue.pool.configure_environment(limits_by_unit(limits))
+            self._lifecycle.request_pass(queue)
         return {"serviceEnvironmentName": environment.name, "serviceEnvironmentArn": environment.arn}
 
     def delete_service_environment(self, params: Json) -> Json:
@@ -182,13 +183,14 @@ class PoolsApi:
 
     def update_job_queue(self, params: Json) -> Json:
         queue = self._registry.queue(params)
-        queue.state = checks.state(params, queue.state)
-        queue.priority = checks.within(params.get("priority", queue.priority), 0, 2**31 - 1, "priority")
+        priority = checks.within(params.get("priority", queue.priority), 0, 2**31 - 1, "priority")
+        policy_arn, actions = queue.policy_arn, queue.limit_actions
         if "schedulingPolicyArn" in params:
-            policy = self._registry.policy(params, "schedulingPolicyArn")
-            queue.policy_arn = policy.arn
+            policy_arn = self._registry.policy(params, "schedulingPolicyArn").arn
         if "jobStateTimeLimitActions" in params:
-            queue.limit_actions = _limit_actions(params)
+            actions = _limit_actions(params)
+        queue.state = checks.state(params, queue.state)
+        queue.priority, queue.policy_arn, queue.limit_actions = priority, policy_arn, actions
         return {"jobQueueName": queue.name, "jobQueueArn": queue.arn}
 
     def delete_job_queue(self, params: Json) -> Json:

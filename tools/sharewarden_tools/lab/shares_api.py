@@ -66,15 +66,15 @@ class SharesApi:
     def update_quota_share(self, params: Json) -> Json:
         """Members that are left out stay as they are; lowered limits can preempt at once."""
         share = self._share(params)
-        limits, sharing = share.capacity_limits, share.sharing
+        limits, sharing, preemption = share.capacity_limits, share.sharing, share.preemption
         if "capacityLimits" in params:
             limits = self._new_limits(share, checks.capacity_limits(params["capacityLimits"]))
         if "resourceSharingConfiguration" in params:
             sharing = _sharing(params["resourceSharingConfiguration"])
         if "preemptionConfiguration" in params:
-            share.preemption = _in_share(params["preemptionConfiguration"])
+            preemption = _in_share(params["preemptionConfiguration"])
         share.state = checks.state(params, share.state)
-        share.capacity_limits, share.sharing = limits, sharing
+        share.capacity_limits, share.sharing, share.preemption = limits, sharing, preemption
         self._apply(self._state.queues[share.queue_arn], share)
         return {"quotaShareName": share.name, "quotaShareArn": share.arn}
 
