@@ -1,7 +1,7 @@
 """Submit a training job to a quota share with plain boto3.
 
-On AWS your profile and Region say where. On your own machine start `sharewarden local serve` in one shell, copy the
-`export` lines that it prints into another, and run this there:
+On AWS your profile and Region say where. On your own machine start `sharewarden local serve` in one shell,
+copy the `export` lines that it prints into another, and run this there:
 
     python examples/submit_with_boto3.py my-run --share background
 """

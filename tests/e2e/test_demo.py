@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from collections.abc import Mapping
 from contextlib import redirect_stdout
 from dataclasses import replace
 from typing import Any
@@ -12,6 +13,7 @@ from sharewarden.ports import Runtime
 from sharewarden_tools.cli import main
 from sharewarden_tools.lab import VirtualClock
 from sharewarden_tools.lab.scheduler import _Pass
+from sharewarden_tools.local.functions import Handler
 from sharewarden_tools.local.stack import Setup, local_stack
 from sharewarden_tools.policy_file import load_policy
 from sharewarden_tools.stories.three_team import SHARES, START, Check, Share, ThreeTeams
@@ -52,7 +54,10 @@ def test_piped_output_is_plain(plain: tuple[int, str]) -> None:
 def test_the_timeline_says_who_was_preempted_and_why(plain: tuple[int, str]) -> None:
     text = plain[1]
     assert "background-2  RUNNING -> preempted (cross-share) by the return of lent capacity" in text
-    assert "background-1  RUNNING -> preempted (in-share) by a higher priority in its own share [assumed]" in text
+    assert (
+        "background-1  RUNNING -> preempted (in-share) by a higher priority in its own share [assumed]"
+        in text
+    )
     assert "priority set to 850 by ApplyRole/apply" in text
 
 
@@ -75,7 +80,14 @@ def test_the_machine_output_holds_everything(machine: dict[str, Any]) -> None:
     assert {check["holds"] for check in machine["checks"]} == {True}
     assert set(machine["audit"]) == {"background", "medium", "urgent"}
     kinds = {fact["kind"] for fact in machine["audit"]["background"]}
-    assert kinds >= {"preemption", "preemption-measure", "bump", "priority-changed", "boost-ended", "job-ended"}
+    assert kinds >= {
+        "preemption",
+        "preemption-measure",
+        "bump",
+        "priority-changed",
+        "boost-ended",
+        "job-ended",
+    }
 
 
 # --- the checks can fail ----------------------------------------------------------------------------------
@@ -89,15 +101,13 @@ def test_a_scheduler_without_in_share_preemption_is_noticed(monkeypatch: pytest.
     assert "        expected 'RUNNING'\n        seen     'RUNNABLE'" in text
 
 
-def test_a_handler_that_does_nothing_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sharewarden.intake.carry_out", _idle)
-    code, text = demo()
-    assert code == 1
-    assert "FAIL  background-3 has the bumped priority in Batch" in text
+def test_a_hand_that_does_nothing_is_noticed() -> None:
+    failing = failing_until(SHARES, "background-3 has the bumped", handlers={"Apply": _idle})
+    assert [check.seen for check in failing.values()] == [100]
 
 
-def _idle(runtime: Runtime, body: str) -> str:
-    return "done"
+def _idle(event: Mapping[str, Any], context: Any, runtime: Runtime) -> Mapping[str, Any]:
+    return {}
 
 
 # --- other settings tell another story --------------------------------------------------------------------
@@ -107,10 +117,13 @@ def flipped(**shares: dict[str, Any]) -> tuple[Share, ...]:
     return tuple(replace(share, **shares.get(share.name, {})) for share in SHARES)
 
 
-def failing_until(shares: tuple[Share, ...], last: str) -> dict[str, Check]:
+def failing_until(
+    shares: tuple[Share, ...], last: str, handlers: Mapping[str, Handler] | None = None
+) -> dict[str, Check]:
     """The checks that fail up to the one named ``last``; the story stops there."""
     failing: dict[str, Check] = {}
     with local_stack(VirtualClock(START), Setup(seed=7, policy=load_policy())) as stack:
+        stack.handlers.update(handlers or {})
         for check in ThreeTeams(stack, lambda line: None, shares).tell():
             if not check.holds:
                 failing[check.name] = check

@@ -132,9 +132,7 @@ def described(**outputs: str) -> dict[str, Any]:
     return {
         "StackName": "warden",
         "Outputs": [{"OutputKey": key, "OutputValue": value} for key, value in outputs.items()],
-        "Parameters": [
-            {"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()
-        ],
+        "Parameters": [{"ParameterKey": key, "ParameterValue": value} for key, value in parameters.items()],
     }
 
 
@@ -153,7 +151,9 @@ def test_a_stack_tells_the_settings_of_its_functions() -> None:
 
 
 def test_another_stack_is_refused_by_name() -> None:
-    with pytest.raises(BadInput, match=r"warden: not a stack of Sharewarden, it lacks AuditTable, EventsDead"):
+    with pytest.raises(
+        BadInput, match=r"warden: not a stack of Sharewarden, it lacks AuditTable, EventsDead"
+    ):
         stack_variables(described(StateTable="s"))
 
 
@@ -175,7 +175,11 @@ def test_the_template_has_the_outputs_and_parameters_that_the_command_reads() ->
     ],
 )
 def test_a_command_needs_one_deployment(
-    args: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    args: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert run("audit", "list", "--share", "background", *args) == 2
@@ -204,7 +208,8 @@ def test_aws_that_cannot_be_asked_is_code_3(
 
 
 @pytest.mark.parametrize(
-    "args", [["bump"], ["bump", ID], ["bump", ID, "--reason", "x", "--to", "10000"], ["demo", "--seed", "x"], ["no"]]
+    "args",
+    [["bump"], ["bump", ID], ["bump", ID, "--reason", "x", "--to", "10000"], ["demo", "--seed", "x"], ["no"]],
 )
 def test_a_wrong_option_is_code_2(args: list[str]) -> None:
     assert run(*args) == 2

@@ -29,7 +29,9 @@ def event(**detail: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: f"{path.parent.parent.name}-{path.stem}")
-def test_every_sample_event_goes_through_the_handler(sample: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_sample_event_goes_through_the_handler(
+    sample: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert run(sample) == 0
     out, err = capsys.readouterr()
     assert "outcome" in out

@@ -1,0 +1,155 @@
+"""The commands against a running local stack: called in virtual time, and as processes in wall time."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from sharewarden.domain.stored import HOUR, MINUTE
+from sharewarden.usecases.bump import Refused
+from sharewarden_tools.cli.audit import list_audit
+from sharewarden_tools.cli.deployment import LOCAL_FILE, Deployment
+from sharewarden_tools.cli.jobs import Raise, bump_job, unbump_job
+from sharewarden_tools.cli.output import BadInput
+from sharewarden_tools.lab import VirtualClock
+from sharewarden_tools.local.stack import ACCOUNT, REGION, LocalStack, Setup, local_stack
+from sharewarden_tools.policy_file import load_policy
+from sharewarden_tools.stories.three_team import START, create_pool, submit
+from sharewarden_tools.template import TEMPLATE
+
+COMMAND = [sys.executable, "-c", "from sharewarden_tools.cli import main; main()"]
+
+
+@pytest.fixture
+def stack() -> Iterator[LocalStack]:
+    with local_stack(VirtualClock(START), Setup(seed=5, policy=load_policy())) as running:
+        create_pool(running)
+        submit(running, "background-1", 3 * HOUR)
+        running.run_until(START + 10 * MINUTE)
+        yield running
+
+
+def as_ana(stack: LocalStack) -> Deployment:
+    return Deployment("local stack", ACCOUNT, REGION, "ana", stack.runtime, stack.client("batch", "ana"))
+
+
+def priority(stack: LocalStack) -> int:
+    batch = stack.client("batch", "ana")
+    job = as_ana(stack).job("background-1")
+    return int(batch.describe_service_job(jobId=job)["schedulingPriority"])
+
+
+def test_bump_unbump_and_the_audit_of_both(stack: LocalStack, capsys: pytest.CaptureFixture[str]) -> None:
+    ana = as_ana(stack)
+    assert bump_job(ana, "background-1", Raise(850, None, "4h", "deadline"), as_json=False) == 0
+    out, err = capsys.readouterr()
+    assert out == "background-1: 100 -> 850 for 4 h\n"
+    assert err == f"local stack, account {ACCOUNT}, {REGION}, as ana; ml-train-qm: bumps enforce\n"
+    stack.run_until(stack.now() + MINUTE)
+    assert priority(stack) == 850
+
+    assert unbump_job(ana, "background-1", reason="done", as_json=True) == 0
+    answer = json.loads(capsys.readouterr().out)
+    assert (answer["before"], answer["after"]) == (850, 100)
+    stack.run_until(stack.now() + MINUTE)
+    assert priority(stack) == 100
+
+    assert list_audit(ana, share=None, job="background-1", since="1h", as_json=True) == 0
+    facts = json.loads(capsys.readouterr().out)
+    at_first, later = (
+        {fact["kind"] for fact in facts if fact["at"] == at} for at in sorted({fact["at"] for fact in facts})
+    )
+    assert at_first == {"bump", "priority-changed"}
+    assert later == {"unbump", "boost-ended", "priority-changed"}
+    assert list_audit(ana, share="background", job=None, since="1h", as_json=False) == 0
+    assert "2026-09-14T08:10:00Z  bump                background-1    ana          100 -> 850: deadline" in (
+        capsys.readouterr().out
+    )
+
+
+def test_what_is_refused_changes_nothing(stack: LocalStack) -> None:
+    with pytest.raises(Refused, match="a bump raises"):
+        bump_job(as_ana(stack), "background-1", Raise(50, None, None, "lower"), as_json=False)
+    with pytest.raises(Refused, match="nobody has bumped"):
+        unbump_job(as_ana(stack), "background-1", reason="why", as_json=False)
+    stack.run_until(stack.now() + MINUTE)
+    assert priority(stack) == 100
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        (Raise(None, None, None, "x"), "give either --to"),
+        (Raise(1, 1, None, "x"), "give either --to"),
+        (Raise(850, None, "soon", "x"), "--for: 'soon' is not a duration"),
+        (Raise(850, None, None, ""), "reason: "),
+    ],
+)
+def test_bad_input_is_said_before_anything_happens(stack: LocalStack, asked: Raise, message: str) -> None:
+    with pytest.raises(BadInput, match=message):
+        bump_job(as_ana(stack), "background-1", asked, as_json=False)
+
+
+# --- the real process -------------------------------------------------------------------------------------
+
+
+def start(where: Path, *args: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [*COMMAND, *args],
+        cwd=where,
+        env=environment(),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def environment() -> dict[str, str]:
+    paths = [str(TEMPLATE.parent / part) for part in ("layers/sharewarden", "tools")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def run(where: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [*COMMAND, *args], cwd=where, env=environment(), text=True, capture_output=True, check=False
+    )
+
+
+def exports(server: subprocess.Popen[str], names: int) -> dict[str, str]:
+    """The variables that a server prints when it is ready."""
+    assert server.stdout is not None
+    lines = [server.stdout.readline().strip() for _ in range(names)]
+    return dict(line.removeprefix("export ").split("=", 1) for line in lines)
+
+
+def test_local_serve_is_found_by_the_commands_and_stops_cleanly(tmp_path: Path) -> None:
+    server = start(tmp_path, "local", "serve", "--story")
+    try:
+        address = exports(server, 8)["AWS_ENDPOINT_URL_BATCH"]
+        taken = run(tmp_path, "local", "serve", "--port", address.rpartition(":")[2])
+        bumped = run(tmp_path, "bump", "background-3", "--to", "850", "--reason", "now", "--local", "--json")
+        listed = run(tmp_path, "audit", "list", "--job", "background-3", "--local")
+    finally:
+        server.send_signal(signal.SIGTERM)
+        _, log = server.communicate(timeout=30)
+    assert server.returncode == 0
+    assert "Traceback" not in log
+    assert not (tmp_path / LOCAL_FILE).exists()
+    assert (taken.returncode, taken.stderr.count("\n")) == (2, 1)
+    assert "is in use; choose another port" in taken.stderr
+    assert json.loads(bumped.stdout)["after"] == 850
+    assert "bump                background-3" in listed.stdout
+
+
+def test_lab_serve_stops_cleanly(tmp_path: Path) -> None:
+    server = start(tmp_path, "lab", "serve")
+    assert exports(server, 3).keys() == {f"AWS_ENDPOINT_URL_{name}" for name in ("BATCH", "SAGEMAKER", "SQS")}
+    server.send_signal(signal.SIGINT)
+    _, log = server.communicate(timeout=30)
+    assert (server.returncode, log) == (0, "")
