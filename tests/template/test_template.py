@@ -1,212 +1,106 @@
-"""The template against its promises: nothing is lost on the way, roles are narrow, data stays."""
+"""The template keeps its promises, with every option on and with the defaults."""
 
-from collections.abc import Iterator
+import re
 from typing import Any
 
 import pytest
-from sharewarden_tools.template import TemplateError, load_template, resolve, tables
+from sharewarden_tools.template import TEMPLATE, TemplateError, load_template, resolve, tables
 
-PARAMETERS: dict[str, Any] = {
-    "QueueArns": ["arn:aws:batch:us-east-1:123456789012:job-queue/ml-train-qm"],
-    "ClassicQueueArns": ["arn:aws:batch:us-east-1:123456789012:job-queue/etl-spot"],
-    "MaxPriority": 900,
-}
-TEMPLATE = load_template()
-RESOURCES = resolve(TEMPLATE, PARAMETERS)
-UNSCOPED = {"batch:DescribeServiceJob", "batch:ListServiceJobs"}  # Service Authorization Reference, AWS Batch
-FUNCTIONS = ("React", "Apply", "Sweep")
+from tests.template import checks, roles
+from tests.template.checks import Check
+from tests.template.stack import EXISTING_AUDIT, OLD_AUDIT, PARAMETERS, QUEUE_ARN, Stack
 
-
-def of_type(kind: str) -> dict[str, dict[str, Any]]:
-    return {name: item["Properties"] for name, item in RESOURCES.items() if item["Type"] == kind}
-
-
-def as_list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
-
-
-def arn(name: str) -> str:
-    return str(resolve_value({"Fn::GetAtt": [name, "Arn"]}))
-
-
-def resolve_value(node: Any) -> Any:
-    """What an expression comes to in this template."""
-    probe = TEMPLATE | {"Resources": TEMPLATE["Resources"] | {"Probe": {"Type": "Probe", "Properties": node}}}
-    return resolve(probe, PARAMETERS)["Probe"]["Properties"]
+CHECKS: tuple[Check, ...] = (
+    checks.rules,
+    checks.queue_policy,
+    checks.queues,
+    checks.readers,
+    checks.schedules,
+    checks.tables,
+    checks.audit_guard,
+    checks.functions,
+    checks.alarms,
+    checks.alarm_texts,
+    checks.names,
+    roles.no_wider,
+    roles.trusts,
+    roles.as_code_needs,
+)
+RAW = load_template()
 
 
-def statements(function: str) -> list[dict[str, Any]]:
-    role = RESOURCES[f"{function}Role"]["Properties"]
-    assert "ManagedPolicyArns" not in role
-    return [each for policy in role["Policies"] for each in policy["PolicyDocument"]["Statement"]]
+@pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
+def test_the_template_keeps_its_promise(check: Check) -> None:
+    assert list(check(Stack(RAW))) == []
 
 
-def grants(function: str) -> Iterator[tuple[str, str, dict[str, Any]]]:
-    """(action, resource, condition) of all that the function's role allows."""
-    for statement in statements(function):
-        for action in as_list(statement["Action"]):
-            for resource in as_list(statement["Resource"]):
-                yield action, resource, statement.get("Condition", {})
-
-
-@pytest.mark.parametrize("rule", of_type("AWS::Events::Rule").values(), ids=of_type("AWS::Events::Rule"))
-def test_a_rule_delivers_to_the_events_queue_and_keeps_what_it_cannot_deliver(rule: dict[str, Any]) -> None:
-    assert [target["Arn"] for target in rule["Targets"]] == [arn("EventsQueue")]
-    assert [target["DeadLetterConfig"]["Arn"] for target in rule["Targets"]] == [arn("EventsDeadLetters")]
-    assert rule.get("State", "ENABLED") == "ENABLED"
-    assert "EventBusName" not in rule, "AWS services send to the default bus"
-
-
-def test_every_rule_and_nobody_else_may_send_to_the_events_queues() -> None:
-    (policy,) = of_type("AWS::SQS::QueuePolicy").values()
-    (statement,) = policy["PolicyDocument"]["Statement"]
-    assert statement["Action"] == "sqs:SendMessage"
-    assert statement["Principal"] == {"Service": "events.amazonaws.com"}
-    assert set(statement["Resource"]) == {arn("EventsQueue"), arn("EventsDeadLetters")}
-    allowed = statement["Condition"]["ArnEquals"]["aws:SourceArn"]
-    assert sorted(allowed) == sorted(arn(rule) for rule in of_type("AWS::Events::Rule"))
-
-
-@pytest.mark.parametrize("queue", of_type("AWS::SQS::Queue"))
-def test_a_queue_is_encrypted_and_keeps_messages_as_long_as_it_can(queue: str) -> None:
-    properties = of_type("AWS::SQS::Queue")[queue]
-    assert properties["SqsManagedSseEnabled"] is True
-    assert properties["MessageRetentionPeriod"] == 14 * 24 * 3600
+@pytest.mark.parametrize("parameter", sorted(RAW["Parameters"]))
+def test_a_parameter_is_described_grouped_and_bounded(parameter: str) -> None:
+    declared = RAW["Parameters"][parameter]
+    groups = RAW["Metadata"]["AWS::CloudFormation::Interface"]["ParameterGroups"]
+    assert [parameter in group["Parameters"] for group in groups].count(True) == 1
+    assert declared["Description"]
+    assert {"AllowedPattern", "AllowedValues", "MinValue"} & declared.keys()
 
 
 @pytest.mark.parametrize(
-    ("queue", "dead_letters"), [("EventsQueue", "EventsDeadLetters"), ("WishesQueue", "WishesDeadLetters")]
+    "parameter", [name for name, item in RAW["Parameters"].items() if "AllowedPattern" in item]
 )
-def test_a_queue_gives_up_late_and_to_a_dead_letter_queue_of_its_kind(queue: str, dead_letters: str) -> None:
-    properties = of_type("AWS::SQS::Queue")
-    redrive = properties[queue]["RedrivePolicy"]
-    assert redrive["deadLetterTargetArn"] == arn(dead_letters)
-    assert redrive["maxReceiveCount"] >= 10
-    assert properties[queue].get("FifoQueue") == properties[dead_letters].get("FifoQueue")
+def test_a_pattern_takes_its_default_and_what_it_is_for(parameter: str) -> None:
+    declared = RAW["Parameters"][parameter]
+    given = (PARAMETERS | EXISTING_AUDIT)[parameter]
+    for value in [*(given if isinstance(given, list) else [given]), declared.get("Default", QUEUE_ARN)]:
+        assert re.fullmatch(declared["AllowedPattern"], value)
+    assert not re.fullmatch(declared["AllowedPattern"], "no;thing")
 
 
-@pytest.mark.parametrize(("function", "queue"), [("React", "EventsQueue"), ("Apply", "WishesQueue")])
-def test_a_queue_hides_a_message_for_six_time_outs_of_its_reader(function: str, queue: str) -> None:
-    properties = RESOURCES[function]["Properties"]
-    (source,) = [event["Properties"] for event in properties["Events"].values()]
-    assert source["Queue"] == arn(queue)
-    assert source["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
-    assert of_type("AWS::SQS::Queue")[queue]["VisibilityTimeout"] >= 6 * properties["Timeout"]
+def test_everything_unscoped_is_explained_where_it_stands() -> None:
+    lines = [line for line in TEMPLATE.read_text().splitlines() if 'Resource: "*"' in line]
+    assert len(lines) >= len(RAW["Resources"]) // 10
+    assert [line for line in lines if "#" not in line] == []
 
 
-def test_one_sweep_at_a_time_and_each_ends_before_the_next() -> None:
-    sweep = RESOURCES["Sweep"]["Properties"]
-    assert sweep["ReservedConcurrentExecutions"] == 1
-    (schedule,) = [event["Properties"]["ScheduleExpression"] for event in sweep["Events"].values()]
-    assert schedule == "rate(5 minutes)"
-    assert sweep["Timeout"] < 5 * 60
+def test_a_redeploy_can_go_on_with_the_audit_of_an_earlier_stack() -> None:
+    stack = Stack(RAW, **EXISTING_AUDIT)
+    assert "Audit" not in stack.resources
+    assert variables(stack)["AUDIT_TABLE"] == EXISTING_AUDIT["ExistingAuditTable"]
+    for name in ("React", "Apply", "Sweep"):
+        assert ("dynamodb:PutItem", OLD_AUDIT) in stack.grants(f"{name}Role")
+    assert {target for _, target in stack.grants("AuditorPolicy")} == {OLD_AUDIT, f"{OLD_AUDIT}/index/*"}
+    ((_, _, source),) = stack.sources("DynamoDB")
+    assert source["Stream"] == EXISTING_AUDIT["ExistingAuditStreamArn"]
+    assert ("dynamodb:GetRecords", f"{OLD_AUDIT}/stream/*") in stack.grants("AuditGuardRole")
 
 
-@pytest.mark.parametrize("table", ["State", "Audit"])
-def test_a_table_outlives_mistakes(table: str) -> None:
-    resource = RESOURCES[table]
-    assert resource["DeletionPolicy"] == resource["UpdateReplacePolicy"] == "Retain"
-    properties = resource["Properties"]
-    assert properties["DeletionProtectionEnabled"] is True
-    assert properties["PointInTimeRecoverySpecification"] == {"PointInTimeRecoveryEnabled": True}
-    assert properties["SSESpecification"] == {"SSEEnabled": True}
-    assert "TableName" not in properties, "a fixed name would forbid a second stack"
-
-
-def test_state_ages_out_and_audit_does_not() -> None:
-    expiry = of_type("AWS::DynamoDB::Table")
-    assert expiry["State"]["TimeToLiveSpecification"] == {"AttributeName": "expires_at", "Enabled": True}
-    assert "TimeToLiveSpecification" not in expiry["Audit"]
+def test_what_is_not_asked_for_is_not_there() -> None:
+    stack = Stack(RAW, JobTeams="", AlarmTopicArn="", ScientistShareArns="", TrainingRoleArns="")
+    ((condition),) = [c for (a, _), c in stack.grants("ApplyRole").items() if a == "batch:UpdateServiceJob"]
+    assert "ResourceTag" not in condition
+    assert "SchedulingPriority" in condition
+    assert "ScientistPolicy" not in stack.resources
+    assert not any("AlarmActions" in alarm for alarm in stack.of_type("AWS::CloudWatch::Alarm").values())
 
 
 def test_tables_come_as_arguments_of_create_table() -> None:
-    by_name = {table["TableName"]: table for table in tables(TEMPLATE)}
+    by_name = {table["TableName"]: table for table in tables(RAW)}
     keys = {name: [key["AttributeName"] for key in table["KeySchema"]] for name, table in by_name.items()}
     assert keys == {"State": ["pk", "sk"], "Audit": ["key"]}
     indexes = {index["IndexName"] for index in by_name["Audit"]["GlobalSecondaryIndexes"]}
     assert indexes == {"by_share", "by_job", "by_actor"}
 
 
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_function_has_a_role_and_a_log_of_its_own(function: str) -> None:
-    properties = RESOURCES[function]["Properties"]
-    assert properties["Role"] == arn(f"{function}Role")
-    assert properties["LoggingConfig"] == {"LogGroup": f"{function}Log"}
-    assert RESOURCES[f"{function}Log"]["Properties"]["RetentionInDays"] == 90
-    assert "Policies" not in properties, "a policy here would be ignored beside a role"
-
-
-def test_every_function_and_role_is_covered_by_these_tests() -> None:
-    assert set(of_type("AWS::Serverless::Function")) == set(FUNCTIONS)
-    assert set(of_type("AWS::IAM::Role")) == {f"{function}Role" for function in FUNCTIONS}
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_a_role_serves_its_function_and_names_what_it_allows(function: str) -> None:
-    trust = RESOURCES[f"{function}Role"]["Properties"]["AssumeRolePolicyDocument"]["Statement"]
-    assert [each["Principal"] for each in trust] == [{"Service": "lambda.amazonaws.com"}]
-    assert all(statement["Effect"] == "Allow" for statement in statements(function))
-    for action, resource, _ in grants(function):
-        assert "*" not in action
-        assert resource != "*" or action in UNSCOPED
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_state_is_read_and_put_and_only_sweep_lists_what_is_open(function: str) -> None:
-    state = {
-        (action, resource) for action, resource, _ in grants(function) if resource.startswith(arn("State"))
-    }
-    records = {("dynamodb:GetItem", arn("State")), ("dynamodb:PutItem", arn("State"))}
-    listing = {("dynamodb:Query", f"{arn('State')}/index/open")} if function == "Sweep" else set()
-    assert state == records | listing
-
-
-@pytest.mark.parametrize("function", FUNCTIONS)
-def test_the_audit_is_append_only(function: str) -> None:
-    audit = {action for action, resource, _ in grants(function) if resource.startswith(arn("Audit"))}
-    assert audit == {"dynamodb:PutItem"}
-
-
-@pytest.mark.parametrize(
-    ("function", "readers"),
-    [
-        ("React", {"batch:DescribeServiceJob"}),
-        ("Apply", {"batch:DescribeServiceJob", "batch:UpdateServiceJob"}),
-        ("Sweep", {"batch:DescribeServiceJob", "batch:ListQuotaShares", "batch:ListServiceJobs"}),
-    ],
-)
-def test_only_apply_may_change_a_job(function: str, readers: set[str]) -> None:
-    assert {action for action, _, _ in grants(function) if action.startswith("batch:")} == readers
-
-
-def test_apply_sets_no_priority_above_the_cap() -> None:
-    ((resource, condition),) = [(r, c) for a, r, c in grants("Apply") if a == "batch:UpdateServiceJob"]
-    assert resource == "arn:aws:batch:us-east-1:123456789012:service-job/*"
-    assert condition == {"NumericLessThanEquals": {"batch:SchedulingPriority": 900}}
-
-
-def test_sweep_reads_the_shares_of_the_named_queues_alone() -> None:
-    scope = {resource for action, resource, _ in grants("Sweep") if action == "batch:ListQuotaShares"}
-    assert scope == set(PARAMETERS["QueueArns"])
-
-
-@pytest.mark.parametrize(
-    ("sender", "queues"),
-    [("React", {"EventsDeadLetters"}), ("Apply", {"EventsDeadLetters"}), ("Sweep", {"WishesQueue"})],
-)
-def test_a_function_sends_where_it_has_to(sender: str, queues: set[str]) -> None:
-    sent = {resource for action, resource, _ in grants(sender) if action == "sqs:SendMessage"}
-    assert sent == {arn(queue) for queue in queues}
+def variables(stack: Stack) -> dict[str, Any]:
+    found: dict[str, Any] = stack.value(RAW["Globals"]["Function"]["Environment"]["Variables"])
+    return found
 
 
 def test_functions_learn_where_things_are_from_their_environment() -> None:
-    environment = resolve_value(TEMPLATE["Globals"]["Function"]["Environment"]["Variables"])
-    assert environment == {
+    assert variables(Stack(RAW)) == {
         "STATE_TABLE": "State",
         "AUDIT_TABLE": "Audit",
         "WISHES_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/WishesQueue.fifo",
         "EVENTS_DEAD_LETTERS_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/EventsDeadLetters",
-        "QUEUE_ARNS": PARAMETERS["QueueArns"][0],
+        "QUEUE_ARNS": QUEUE_ARN,
         "CLASSIC_QUEUE_ARNS": PARAMETERS["ClassicQueueArns"][0],
         "OWN_ROLE": "ApplyRole",
         "POWERTOOLS_SERVICE_NAME": "sharewarden",
@@ -217,9 +111,9 @@ def test_functions_learn_where_things_are_from_their_environment() -> None:
 
 def test_a_parameter_without_value_is_named() -> None:
     with pytest.raises(TemplateError, match="QueueArns needs a value"):
-        resolve(TEMPLATE, {})
+        resolve(RAW, {})
 
 
 def test_an_unknown_intrinsic_function_is_refused() -> None:
     with pytest.raises(TemplateError, match="Fn::Base64"):
-        resolve_value({"Fn::Base64": "x"})
+        Stack(RAW).value({"Fn::Base64": "x"})

@@ -81,6 +81,11 @@ def resolve(template: Template, parameters: Mapping[str, Any]) -> dict[str, dict
     }
 
 
+def evaluate(template: Template, parameters: Mapping[str, Any], node: Any) -> Any:
+    """What one expression of the template comes to. Raises `TemplateError` as `resolve` does."""
+    return _Resolver(template, parameters).value(node)
+
+
 def event_patterns(template: Template, parameters: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """The pattern of each EventBridge rule by the rule's logical id."""
     return {
@@ -166,6 +171,8 @@ class _Resolver:
     def _attribute(self, name: str, attribute: str) -> str:
         if attribute == "QueueName":
             return self._physical_name(name)
+        if attribute == "StreamArn":
+            return f"{self._attribute(name, 'Arn')}/stream/2026-01-01T00:00:00.000"
         form = _ARN_FORMS.get(self._template["Resources"][name]["Type"])
         if attribute != "Arn" or form is None:
             raise TemplateError(f"attribute {name}.{attribute} is not known here")

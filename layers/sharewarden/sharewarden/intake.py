@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from .domain.base import Frozen
 from .events import BadEvent, observe
-from .messages import Poison, logger
+from .messages import Poison, logger, measure
 from .ports import Runtime
 from .usecases.apply import apply
 from .usecases.react import Reaction, react
@@ -16,6 +16,8 @@ from .usecases.sweep import Limits, sweep
 
 #: Kept back from the function's time: enough to end the sweep in order.
 SPARE_MS = 20_000
+#: The figures of a sweep that are metrics, for alarms and graphs; the log has all of its report.
+MEASURED = ("queues", "records", "behind", "repaired", "unread", "left", "oldest_wish_ms")
 
 
 class WishMessage(Frozen):
@@ -50,4 +52,5 @@ def walk(runtime: Runtime, context: Any) -> dict[str, Any]:
     stop_at = runtime.clock.now() + context.get_remaining_time_in_millis() - SPARE_MS
     report = asdict(sweep(runtime, context.aws_request_id, Limits(stop_at=stop_at)))
     logger.info("swept", **report)
+    measure({name: report[name] for name in MEASURED})
     return report

@@ -49,6 +49,13 @@ def consume(
     return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in again]}
 
 
+def measure(figures: Mapping[str, int]) -> None:
+    """Write the figures as metrics of this name, once per invocation."""
+    for name, value in figures.items():
+        metrics.add_metric(name=name, unit=MetricUnit.Count, value=value)
+    metrics.flush_metrics()
+
+
 def _done(message: Message, runtime: Runtime, origin: str, use: Callable[[str], str]) -> bool:
     """False when the message must come again, whatever the reason."""
     try:

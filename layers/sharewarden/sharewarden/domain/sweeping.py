@@ -48,11 +48,15 @@ def needs_read(record: JobRecord, listed: JobSummary | None) -> bool:
     return (
         any(one is not None for one in ours)
         or bool(live_boosts(ledger))
-        or listed is None
-        or _disagrees(record, listed)
+        or lags(record, listed)
         or doubtful(record)
         or _has_gaps(record)
     )
+
+
+def lags(record: JobRecord, listed: JobSummary | None) -> bool:
+    """True when Batch lists the job otherwise than the record has it, or no longer among the active ones."""
+    return record.end is None and (listed is None or _disagrees(record, listed))
 
 
 def housekeeping(record: JobRecord, policy: Policy, now: int, *, may_act: bool) -> Decision:

@@ -13,7 +13,7 @@ from sharewarden.domain.observation import TERMINAL, JobDescription, JobSummary,
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.record import JobRecord, new_record
 from sharewarden.domain.stored import MINUTE
-from sharewarden.domain.sweeping import SETTLE, SweepState, digest, housekeeping, missing, needs_read
+from sharewarden.domain.sweeping import SETTLE, SweepState, digest, housekeeping, lags, missing, needs_read
 from sharewarden.ports import Conflict, Runtime, Unavailable
 
 from .change import change
@@ -28,10 +28,15 @@ ACTIVE: tuple[Status, ...] = tuple(status for status in get_args(Status) if stat
 
 @dataclass
 class Report:
-    """What one sweep did. ``unread``: Batch would not tell; ``left``: the caps left it to the next sweep."""
+    """What one sweep did, and how it found things.
+
+    ``behind``: jobs that had moved on without an event; ``unread``: Batch would not tell; ``left``: the caps
+    left it to the next sweep; ``oldest_wish_ms``: the age of the oldest wish that may be carried out.
+    """
 
     queues: int = 0
     records: int = 0
+    behind: int = 0
     described: int = 0
     adopted: int = 0
     repaired: int = 0
@@ -40,6 +45,7 @@ class Report:
     shares_changed: int = 0
     unread: int = 0
     left: int = 0
+    oldest_wish_ms: int = 0
     leased_elsewhere: bool = False
 
 
@@ -160,6 +166,7 @@ def _records(walk: _Pass, queue: str, listed: dict[str, JobSummary] | None) -> N
         known.add(record.job)
         walk.report.records += 1
         if listed is not None and needs_read(record, listed.get(record.job)):
+            walk.report.behind += lags(record, listed.get(record.job))
             _ask(walk, record.job, record.arn)
             continue
         _tend(walk, record.job, None)
@@ -222,6 +229,7 @@ def _may_act(policy: Policy, queue: str) -> bool:
 def _wake(walk: _Pass) -> None:
     """Bring open wishes back to ``apply``: what lowers goes first, the blast radius is the limit (law 4)."""
     waiting = sorted(walk.wishes, key=_raises)
+    walk.report.oldest_wish_ms = max((_age(walk, record) for record in waiting), default=0)
     for record in waiting[: walk.policy.blast_radius]:
         try:
             wake(walk.runtime, record, again=str(walk.started_at))
@@ -230,6 +238,11 @@ def _wake(walk: _Pass) -> None:
             continue
         walk.report.woken += 1
     walk.report.left += max(0, len(waiting) - walk.policy.blast_radius)
+
+
+def _age(walk: _Pass, record: JobRecord) -> int:
+    wish = record.priority.wish
+    return 0 if wish is None else walk.started_at - wish.created_at
 
 
 def _raises(record: JobRecord) -> bool:
@@ -261,6 +274,7 @@ def _meet(walk: _Pass, row: JobSummary) -> None:
         return  # its first event came in at this moment
     walk.state = state.model_copy(update={"version": state.version + 1})
     walk.report.adopted += 1
+    walk.report.behind += not old
 
 
 def _check_time(walk: _Pass) -> None:

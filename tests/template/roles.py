@@ -1,0 +1,174 @@
+"""What each role may do: as people agreed on it, and as the code needs it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from tests.template.api_calls import Action, Code, read_sources
+from tests.template.stack import SHARE_ARN, TRAINING_ROLE, Grant, Stack, as_list
+
+RECEIVE = "sqs:ReceiveMessage sqs:DeleteMessage sqs:GetQueueAttributes"
+LOG = "logs:CreateLogStream logs:PutLogEvents"
+FOLLOW = "dynamodb:DescribeStream dynamodb:GetRecords dynamodb:GetShardIterator"
+JOBS = "arn:aws:batch:us-east-1:123456789012:service-job/*"
+
+#: Actions by what they are about. A function that needs more has to be argued for here.
+FUNCTIONS: dict[str, dict[str, str]] = {
+    "React": {
+        "EventsQueue": RECEIVE,
+        "EventsDeadLetters": "sqs:SendMessage",
+        "State": "dynamodb:GetItem dynamodb:PutItem",
+        "Audit": "dynamodb:PutItem",
+        "*": "batch:DescribeServiceJob",
+        "ReactLog": LOG,
+    },
+    "Apply": {
+        "WishesQueue": RECEIVE,
+        "EventsDeadLetters": "sqs:SendMessage",
+        "State": "dynamodb:GetItem dynamodb:PutItem",
+        "Audit": "dynamodb:PutItem",
+        "*": "batch:DescribeServiceJob",
+        JOBS: "batch:UpdateServiceJob",
+        "ApplyLog": LOG,
+    },
+    "Sweep": {
+        "WishesQueue": "sqs:SendMessage",
+        "State": "dynamodb:GetItem dynamodb:PutItem",
+        "State/index/open": "dynamodb:Query",
+        "Audit": "dynamodb:PutItem",
+        "*": "batch:DescribeServiceJob batch:ListServiceJobs",
+        "QueueArns": "batch:ListQuotaShares",
+        "SweepLog": LOG,
+    },
+    "AuditGuard": {
+        "Audit/stream/2026-01-01T00:00:00.000": FOLLOW,
+        "*": "dynamodb:ListStreams",
+        "AuditGuardLog": LOG,
+    },
+}
+PEOPLE: dict[str, dict[str, str]] = {
+    "ReaderPolicy": {
+        "*": "batch:DescribeServiceJob batch:ListServiceJobs "
+        "batch:DescribeJobQueues batch:DescribeServiceEnvironments",
+        "QueueArns": "batch:GetJobQueueSnapshot batch:ListQuotaShares",
+        "State": "dynamodb:GetItem dynamodb:Query",
+        "State/index/*": "dynamodb:GetItem dynamodb:Query",
+    },
+    "AuditorPolicy": {
+        "Audit": "dynamodb:DescribeTable dynamodb:GetItem dynamodb:Query dynamodb:Scan",
+        "Audit/index/*": "dynamodb:DescribeTable dynamodb:GetItem dynamodb:Query dynamodb:Scan",
+    },
+    "ScientistPolicy": {
+        "QueueArns": "batch:SubmitServiceJob batch:GetJobQueueSnapshot",
+        SHARE_ARN: "batch:SubmitServiceJob",
+        JOBS: "batch:SubmitServiceJob batch:TagResource",
+        TRAINING_ROLE: "iam:PassRole",
+        "*": "batch:DescribeServiceJob batch:ListServiceJobs",
+    },
+    "AdminPolicy": {
+        "*": "batch:DescribeServiceJob batch:ListServiceJobs",
+        "State": "dynamodb:GetItem dynamodb:PutItem",
+        "State/index/open": "dynamodb:Query",
+        "Audit": "dynamodb:PutItem",
+        "EventsDeadLetters": RECEIVE,
+        "WishesDeadLetters": RECEIVE,
+        "EventsQueue": "sqs:SendMessage sqs:GetQueueAttributes",
+        "WishesQueue": "sqs:SendMessage sqs:GetQueueAttributes",
+        "Sweep": "lambda:InvokeFunction",
+    },
+}
+ALLOWED = {f"{name}Role": allowed for name, allowed in FUNCTIONS.items()} | PEOPLE
+
+#: No resource type of theirs exists (Service Authorization Reference: AWS Batch, Amazon DynamoDB).
+UNSCOPED = {
+    "batch:DescribeJobQueues",
+    "batch:DescribeServiceEnvironments",
+    "batch:DescribeServiceJob",
+    "batch:ListServiceJobs",
+    "dynamodb:ListStreams",
+}
+#: What has to come with an action wherever it is allowed.
+CONDITIONS: dict[str, dict[str, Any]] = {
+    "batch:UpdateServiceJob": {
+        "NumericLessThanEquals": {"batch:SchedulingPriority": 900},
+        "StringEquals": {"aws:ResourceTag/team": ["vision", "nlp"]},
+    },
+    "batch:SubmitServiceJob": {"NumericLessThanEqualsIfExists": {"batch:SchedulingPriority": 500}},
+    "iam:PassRole": {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}},
+}
+#: AWS Batch authorises these on a resource; the rest of what the functions call there on none.
+BATCH_RESOURCES = {"batch:UpdateServiceJob": JOBS, "batch:ListQuotaShares": "QueueArns"}
+
+
+def no_wider(stack: Stack) -> Iterator[str]:
+    """Roles and policies allow what is agreed on, under the agreed conditions."""
+    roles = {*stack.of_type("AWS::IAM::Role"), *stack.of_type("AWS::IAM::ManagedPolicy")}
+    for odd in roles ^ ALLOWED.keys():
+        yield f"{odd} is not agreed on, or gone"
+    for name in sorted(roles & ALLOWED.keys()):
+        yield from _differences(name, stack.grants(name).keys(), _flat(ALLOWED[name]), "agreed on")
+        for (action, target), condition in stack.grants(name).items():
+            if target == "*" and action not in UNSCOPED:
+                yield f"{name}: {action} is about everything"
+            if "*" in action:
+                yield f"{name}: {action} is a whole family of actions"
+            if json.loads(condition) != CONDITIONS.get(action, {}):
+                yield f"{name}: {action} has another condition"
+        if any(statement["Effect"] != "Allow" for statement in stack.statements(name)):
+            yield f"{name} does not only allow"
+
+
+def trusts(stack: Stack) -> Iterator[str]:
+    """Lambda alone takes a function's role, which has no other policy than its own."""
+    for name, role in stack.of_type("AWS::IAM::Role").items():
+        (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
+        if (trust["Principal"], trust["Action"]) != ({"Service": "lambda.amazonaws.com"}, "sts:AssumeRole"):
+            yield f"{name} may be taken by others than Lambda"
+        if role.keys() != {"AssumeRolePolicyDocument", "Policies"}:
+            yield f"{name} has more than its own policy"
+
+
+def as_code_needs(stack: Stack, sources: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Each function's role allows what its code calls: nothing is missing, nothing is left over."""
+    code = Code(dict(sources or read_sources()))
+    for name, function in stack.functions.items():
+        folder = function["CodeUri"].rpartition("/")[2]
+        needed = {_grant(stack, action) for action in code.actions(folder)} | set(_lambdas_own(stack, name))
+        yield from _differences(f"{name}Role", stack.grants(f"{name}Role").keys(), needed, "called")
+
+
+def _differences(name: str, granted: Any, wanted: set[Grant], how: str) -> Iterator[str]:
+    yield from (f"{name}: {action} on {target} is not {how}" for action, target in sorted(granted - wanted))
+    yield from (f"{name}: {action} on {target} is missing" for action, target in sorted(wanted - granted))
+
+
+def _grant(stack: Stack, action: Action) -> Grant:
+    if action.setting is None:
+        return action.name, BATCH_RESOURCES.get(action.name, "*")
+    resource = _first_reference(
+        stack.template["Globals"]["Function"]["Environment"]["Variables"][action.setting]
+    )
+    return action.name, f"{resource}/index/{action.index}" if action.index else resource
+
+
+def _first_reference(node: Any) -> str:
+    """The resource that a variable stands for: `!Ref X`, or the first of an `!If`."""
+    return str(node["Ref"]) if "Ref" in node else _first_reference(node["Fn::If"][1])
+
+
+def _lambdas_own(stack: Stack, function: str) -> Iterator[Grant]:
+    """What the service needs to feed the function and to keep its log (Lambda developer guide)."""
+    yield from ((action, f"{function}Log") for action in LOG.split())
+    for name, _, source in stack.sources("SQS"):
+        if name == function:
+            yield from ((action, stack.short(source["Queue"])) for action in RECEIVE.split())
+    for name, _, source in stack.sources("DynamoDB"):
+        if name == function:
+            yield from ((action, stack.short(source["Stream"])) for action in FOLLOW.split())
+            yield "dynamodb:ListStreams", "*"
+
+
+def _flat(allowed: Mapping[str, str]) -> set[Grant]:
+    return {(action, target) for target, actions in allowed.items() for action in as_list(actions.split())}
