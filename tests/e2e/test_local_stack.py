@@ -74,7 +74,7 @@ def tell(stack: LocalStack, disturb: Callable[[LocalStack], None] = lambda stack
 
 
 def told(stack: LocalStack) -> set[tuple[object, ...]]:
-    """The audit without what delivery may change: when it was written, and how much of a timeline was heard."""
+    """The audit, but for what delivery may change: when it was written, how much of a timeline was heard."""
     return {row for share in SHARES for row in map(_row, trail(stack, share.name))}
 
 
