@@ -14,11 +14,10 @@ from sharewarden.domain.observation import JobDescription
 from sharewarden.domain.record import JobRecord, status
 from sharewarden_tools.lab import Options
 
+from tests.simulation.pool import LabBatch, Pool, story, telling
 from tests.simulation.world import (
     MINUTE,
     Json,
-    LabBatch,
-    Pool,
     World,
     audit,
     difference,
@@ -27,8 +26,6 @@ from tests.simulation.world import (
     reproduce,
     seeds,
     stored,
-    story,
-    telling,
 )
 
 #: Members of a state change that AWS does not promise, or that a version of it may leave out.

@@ -13,17 +13,16 @@ from sharewarden.usecases.bump import BumpRequest, Refused, UnbumpRequest, bump,
 from sharewarden.usecases.sweep import LEASE
 
 from tests.simulation.faults import Crash, When, watched
+from tests.simulation.pool import Pool, telling
 from tests.simulation.world import (
     MINUTE,
     QUEUE,
     Json,
-    Pool,
     World,
     facts_of,
     reproduce,
     seeds,
     stored,
-    telling,
 )
 
 

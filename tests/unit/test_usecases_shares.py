@@ -1,0 +1,53 @@
+"""Changes of quota shares, told by CloudTrail, found by the sweep, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.simulation.samples import SHARE, api_call, described, share
+from tests.simulation.world import MINUTE, QUEUE, World, facts_of, world
+
+
+def pool() -> World:
+    one = world()
+    one.batch.tell(described())
+    return one
+
+
+SHARE_STORIES: dict[str, tuple[str, dict[str, int]]] = {
+    # o: CloudTrail tells of the last change, w: the sweep looks, 1-9: somebody sets that limit
+    "told before the sweep": ("w2ow", {"quota-share-change": 1, "attribution": 0}),
+    "told after the sweep": ("w2wo", {"quota-share-change": 1, "attribution": 1}),
+    "never told": ("w2w", {"quota-share-change": 1, "attribution": 0}),
+    "told twice": ("w2oowo", {"quota-share-change": 1, "attribution": 0}),
+    "there and back, both told": ("w2o1ow", {"quota-share-change": 2, "attribution": 0}),
+    "there and back, found both, told late": ("w2w1wpo", {"quota-share-change": 2, "attribution": 2}),
+    "there and back between two sweeps, never told": ("w21w", {"quota-share-change": 0, "attribution": 0}),
+    "there and back and there": ("w2w1w2w", {"quota-share-change": 3, "attribution": 0}),
+    "told, then found": ("w2ow3w", {"quota-share-change": 2, "attribution": 0}),
+    "deleted": ("w0w", {"quota-share-change": 1, "attribution": 0}),
+}
+
+
+@pytest.mark.parametrize("story", SHARE_STORIES)
+@pytest.mark.parametrize("pace", [MINUTE, 1500])
+def test_a_share_change_is_on_record_once(story: str, pace: int) -> None:
+    one = pool()
+    one.batch.quota_shares[QUEUE] = [share(1)]
+    changed: list[int] = []
+    acts: dict[str, Callable[[], object]] = {
+        "w": lambda: one.sweep(f"sweep-{one.clock.now()}"),
+        "o": lambda: one.take(api_call("UpdateQuotaShare", {"quotaShareArn": SHARE}, changed[-1])),
+        "p": lambda: one.take(api_call("UpdateQuotaShare", {"quotaShareArn": SHARE}, changed[-2])),
+    }
+    steps, expected = SHARE_STORIES[story]
+    for step in steps:
+        one.clock.advance(pace)
+        if step in acts:
+            acts[step]()
+            continue
+        changed.append(one.clock.now())
+        one.batch.quota_shares[QUEUE] = [share(int(step))] if step != "0" else []
+    assert {kind: len(facts_of(one.ledger, kind)) for kind in expected} == expected
