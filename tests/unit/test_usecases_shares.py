@@ -51,3 +51,26 @@ def test_a_share_change_is_on_record_once(story: str, pace: int) -> None:
         changed.append(one.clock.now())
         one.batch.quota_shares[QUEUE] = [share(int(step))] if step != "0" else []
     assert {kind: len(facts_of(one.ledger, kind)) for kind in expected} == expected
+
+
+OTHER = f"{QUEUE}/quota-share/made-by-hand"
+
+
+@pytest.mark.parametrize("told", [False, True])
+def test_a_share_made_by_hand_is_a_change_once_the_queue_was_looked_at(told: bool) -> None:
+    one = pool()
+    one.batch.quota_shares[QUEUE] = [share(1)]
+    one.sweep("first")
+    assert facts_of(one.ledger, "quota-share-change") == []
+    one.clock.advance(MINUTE)
+    one.batch.quota_shares[QUEUE] = [
+        share(1),
+        share(1).model_copy(update={"arn": OTHER, "name": "made-by-hand"}),
+    ]
+    if told:
+        one.take(api_call("CreateQuotaShare", {"quotaShareArn": OTHER}, one.clock.now()))
+    one.clock.advance(MINUTE)
+    one.sweep("second")
+    one.sweep("third")
+    (fact,) = facts_of(one.ledger, "quota-share-change")
+    assert (fact.share, fact.before) == ("made-by-hand", None if told else "absent")

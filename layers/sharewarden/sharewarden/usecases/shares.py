@@ -11,22 +11,27 @@ def sweep_shares(runtime: Runtime, queue: str) -> int:
 
     Raises Unavailable. A share that CloudTrail tells of at this moment is left to the next sweep.
     """
-    read_at = runtime.clock.now()
+    now = runtime.clock.now()
     seen = {share.arn: share for share in runtime.batch.shares(queue)}
-    gone = {record.arn for record in runtime.ledger.open_items(ShareRecord, queue)} - seen.keys()
-    return sum(_look(runtime, queue, arn, seen.get(arn), read_at) for arn in sorted(seen.keys() | gone))
+    known = {record.arn: record for record in runtime.ledger.open_items(ShareRecord, queue)}
+    # A share without a record was not there at the last look; before the first look nobody can tell.
+    looked_at = max((record.read_at for record in known.values()), default=0)
+    return sum(
+        _look(runtime, ShareRecord(arn=arn, queue=queue, read_at=looked_at), seen.get(arn), now)
+        for arn in sorted(seen.keys() | known.keys())
+    )
 
 
-def _look(runtime: Runtime, queue: str, arn: str, seen: ShareDescription | None, now: int) -> int:
-    stored = runtime.ledger.load(ShareRecord, arn)
-    record = stored or ShareRecord(arn=arn, queue=queue)
+def _look(runtime: Runtime, new: ShareRecord, seen: ShareDescription | None, now: int) -> int:
+    stored = runtime.ledger.load(ShareRecord, new.arn)
+    record = stored or new
     changed = seen != record.description
     if stored is not None and not changed and not record.told:
         return 0
     update: dict[str, object] = {"description": seen, "read_at": now, "told": False}
     facts: list[AuditFact] = []
     if record.read_at and changed and not record.told:
-        facts = [_found(record, queue, seen, now)]
+        facts = [_found(record, seen, now)]
         found = FoundChange(after=record.read_at, before=now, key=facts[0].key)
         update["found"] = (*record.found, found)[-KEPT_CHANGES:]
     try:
@@ -36,13 +41,13 @@ def _look(runtime: Runtime, queue: str, arn: str, seen: ShareDescription | None,
     return len(facts)
 
 
-def _found(record: ShareRecord, queue: str, seen: ShareDescription | None, now: int) -> AuditFact:
+def _found(record: ShareRecord, seen: ShareDescription | None, now: int) -> AuditFact:
     name = record.arn.rpartition("/")[2]
     return AuditFact(
-        key=subject_key("quota-share-change", queue, name, content_hash(seen), record.read_at),
+        key=subject_key("quota-share-change", record.queue, name, content_hash(seen), record.read_at),
         kind="quota-share-change",
         at=now,
-        queue=queue,
+        queue=record.queue,
         share=name,
         actor="unknown",
         before=_shown(record.description),
@@ -53,4 +58,4 @@ def _found(record: ShareRecord, queue: str, seen: ShareDescription | None, now: 
 
 
 def _shown(description: ShareDescription | None) -> str:
-    return "deleted" if description is None else description.model_dump_json(exclude={"arn", "queue"})
+    return "absent" if description is None else description.model_dump_json(exclude={"arn", "queue"})
