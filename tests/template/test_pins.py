@@ -1,4 +1,4 @@
-"""The pins: hashed, from wherever pip is set to look, and one version of a package in all sets but SAM's."""
+"""The pins: hashed, from wherever pip is set to look; what is deployed, shown and tested has one version each."""
 
 import re
 from pathlib import Path
@@ -11,6 +11,7 @@ LAYER = Path("layers/sharewarden/requirements.txt")
 DEMO = Path("requirements-demo.txt")
 DEV = Path("requirements-dev.txt")
 SAM = Path("requirements-sam.txt")
+SCAN = Path("requirements-scan.txt")
 REQUIREMENT = re.compile(
     r"^([a-z0-9-]+)==(\S+)(?: ; [^\\]+)? \\(?:\n    --hash=sha256:[0-9a-f]{64}(?: \\)?)+$", re.M
 )
@@ -20,7 +21,7 @@ def pins(path: Path) -> set[tuple[str, str]]:
     return {(name, version) for name, version in REQUIREMENT.findall((ROOT / path).read_text())}
 
 
-@pytest.mark.parametrize("path", [LAYER, DEMO, DEV, SAM], ids=str)
+@pytest.mark.parametrize("path", [LAYER, DEMO, DEV, SAM, SCAN], ids=str)
 def test_a_pinned_file_holds_hashed_requirements_and_comments_alone(path: Path) -> None:
     rest = REQUIREMENT.sub("", (ROOT / path).read_text())
     assert [line for line in rest.splitlines() if line.strip() and not line.lstrip().startswith("#")] == []

@@ -1,0 +1,100 @@
+"""Whether what `sam build` made is what shall be deployed: small, complete, and nothing beside.
+
+    python3.13 tools/sharewarden_tools/artefacts.py BUILD_DIR PINS ARCHITECTURE
+
+runs by itself, without any package installed, so that a handler is imported from layer and folder alone.
+Exit code 1, with one line a fault, if something is wrong.
+"""
+
+from __future__ import annotations
+
+import platform
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+#: Lambda takes 250 MB of function and layers; a layer that grows towards it would slow every cold start.
+MAX_BYTES = 60_000_000
+OURS = {"sharewarden", "requirements.in", "requirements.txt"}
+#: `e_machine` in the header of an ELF file.
+MACHINES = {"x86_64": 62, "arm64": 183}
+IMPORT = "import sys; sys.path[:0] = sys.argv[1:]; from app import handler; assert callable(handler)"
+
+
+def faults(build: Path, pins: Path, architecture: str) -> Iterator[str]:
+    """What is wrong with the build. `pins` is the layer's requirements file."""
+    layer = build / "Layer" / "python"
+    if not layer.is_dir():
+        yield f"{layer} is missing"
+        return
+    if (size := layer_bytes(build)) > MAX_BYTES:
+        yield f"the layer has {size:,} bytes, more than {MAX_BYTES:,}"
+    yield from _distributions(layer, pins)
+    yield from (f"{name} in the layer belongs to no pinned package" for name in sorted(_strangers(layer)))
+    yield from _binaries(layer, architecture)
+    for function in sorted(path.parent for path in build.glob("*/app.py")):
+        yield from _function(function, layer, architecture)
+
+
+def layer_bytes(build: Path) -> int:
+    """Size of the layer as Lambda unpacks it."""
+    return sum(path.stat().st_size for path in (build / "Layer").rglob("*") if path.is_file())
+
+
+def _distributions(layer: Path, pins: Path) -> Iterator[str]:
+    pinned = set(re.findall(r"^([a-z0-9-]+)==(\S+)", pins.read_text(encoding="utf-8"), re.MULTILINE))
+    found = {_name_and_version(path.name) for path in layer.glob("*.dist-info")}
+    yield from (
+        f"{name} {version} is in the layer and not pinned" for name, version in sorted(found - pinned)
+    )
+    yield from (
+        f"{name} {version} is pinned and not in the layer" for name, version in sorted(pinned - found)
+    )
+
+
+def _name_and_version(folder: str) -> tuple[str, str]:
+    name, _, version = folder.removesuffix(".dist-info").partition("-")
+    return name.replace("_", "-").lower(), version
+
+
+def _strangers(layer: Path) -> set[str]:
+    """What lies in the layer and no package brought: tests, tools, a stray file."""
+    records = (path.read_text(encoding="utf-8").splitlines() for path in layer.glob("*.dist-info/RECORD"))
+    brought = {line.split(",")[0].split("/")[0] for record in records for line in record}
+    there = {path.name for path in layer.iterdir() if path.suffix not in (".dist-info", ".data")}
+    return there - brought - OURS
+
+
+def _binaries(layer: Path, architecture: str) -> Iterator[str]:
+    for path in sorted(layer.rglob("*.so")):
+        if int.from_bytes(path.read_bytes()[18:20], "little") != MACHINES[architecture]:
+            yield f"{path.name} is not for {architecture}"
+
+
+def _function(function: Path, layer: Path, architecture: str) -> Iterator[str]:
+    extra = sorted(path.name for path in function.iterdir() if path.name != "app.py")
+    if extra:
+        yield f"{function.name} holds more than its app.py: {', '.join(extra)}"
+    if platform.machine() not in (architecture, {"arm64": "aarch64"}.get(architecture)):
+        return  # a binary of another processor cannot be loaded here
+    python = [sys.executable, "-I", "-S", "-B", "-c", IMPORT, str(function), str(layer)]
+    run = subprocess.run(python, capture_output=True, text=True, check=False)  # noqa: S603 (our own words)
+    if run.returncode:
+        yield f"{function.name} does not import: {run.stderr.strip().splitlines()[-1]}"
+
+
+def main(build: str, pins: str, architecture: str) -> int:
+    found = list(faults(Path(build), Path(pins), architecture))
+    for fault in found:
+        print(f"artefacts: {fault}", file=sys.stderr)
+    if not found:
+        print(
+            f"artefacts: the layer has {layer_bytes(Path(build)) / 1e6:.1f} MB unzipped, for {architecture}"
+        )
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
