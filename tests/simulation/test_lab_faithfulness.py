@@ -35,6 +35,6 @@ def test_every_row_names_a_test() -> None:
 def test_every_assumed_option_is_listed() -> None:
     source = Path(options.__file__).read_text()
     beside = re.findall(r"    (\w+): .*# \[assumed\]", source)
-    below = re.findall(r"# \[assumed\].*\n    (\w+):", source)
+    below = re.findall(r"\n    # \[assumed\].*\n    (\w+):", source)
     assert len(beside) + len(below) > 15
     assert [name for name in (*beside, *below) if f"`{name}`" not in DOCUMENT] == []

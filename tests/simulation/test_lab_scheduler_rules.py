@@ -306,3 +306,11 @@ def test_random_repeats_with_the_seed_only() -> None:
     jobs = [table.run(f"s/{n}") for n in range(20)]
     orders = [tuple(j.id for j in seeded(seed)(jobs, table.pool.stay, 5)) for seed in (1, 1, 2)]
     assert orders[0] == orders[1] != orders[2]
+
+
+def test_an_owner_need_not_wait_for_borrowers_that_have_lost_their_lender() -> None:
+    table = Table({"keeper": rules(1, RESERVE), "bg": rules(0), "lender": rules(1, LEND)}, environment=3)
+    table.run("bg/job")
+    table.wait("keeper/job")
+    table.pool.configure_share("lender", rules(1, RESERVE))
+    assert table.outcome() == (["keeper/job"], ["bg/job"])
