@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import yaml
 from pydantic import ValidationError
+from sharewarden.aws.policies import KEY
 from sharewarden.domain.policy import Policy
 
 from .template import TEMPLATE
@@ -32,6 +34,11 @@ def load_policy(path: Path = EXAMPLE) -> Policy:
         first = error.errors(include_url=False, include_context=False)[0]
         place = ".".join(map(str, first["loc"])) or "policy"
         raise BadPolicy(f"{path}: {place}: {first['msg']}") from error
+
+
+def policy_row(policy: Policy) -> dict[str, Any]:
+    """The item of the table State that puts the policy in force."""
+    return {**KEY, "doc": {"S": policy.model_dump_json()}}
 
 
 def _one_line(error: Exception) -> str:

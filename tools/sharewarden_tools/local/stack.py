@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Any, Literal, TextIO, overload
 import boto3
 from moto.server import ThreadedMotoServer
 from sharewarden import messages
-from sharewarden.aws.policies import KEY as POLICY_KEY
 from sharewarden.bootstrap import aws_runtime
 from sharewarden.domain.policy import Policy
 
@@ -34,6 +33,7 @@ from sharewarden_tools.lab.delivery import NO_FAULTS, Delivery, EventFaults
 from sharewarden_tools.lab.queues import Message
 from sharewarden_tools.lab.server import LabServer
 from sharewarden_tools.lab.wire import Wire
+from sharewarden_tools.policy_file import policy_row
 from sharewarden_tools.template import load_template, tables
 
 from .environment import aws_environment, credentials
@@ -145,8 +145,7 @@ class LocalStack:
 
     def put_policy(self, policy: Policy) -> None:
         """Put the policy in force; the functions see it within a minute."""
-        row = {**POLICY_KEY, "doc": {"S": policy.model_dump_json()}}
-        self._dynamodb.put_item(TableName=self.variables["STATE_TABLE"], Item=row)
+        self._dynamodb.put_item(TableName=self.variables["STATE_TABLE"], Item=policy_row(policy))
 
     def buried(self) -> list[Message]:
         """What lies in the dead-letter queues, without taking it out."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from sharewarden.domain.audit import AuditRecord, Kind
 from sharewarden.domain.durations import format_duration
@@ -20,6 +20,9 @@ from sharewarden.usecases.bump import BumpRequest, Refused, bump
 from sharewarden_tools.local.stack import QUEUE, LocalStack, queue_arn
 
 from .timeline import Line, Timeline
+
+if TYPE_CHECKING:
+    from mypy_boto3_batch import BatchClient
 
 #: 14 September 2026, 08:00 UTC.
 START = 1_789_372_800_000
@@ -72,7 +75,13 @@ class Check:
         return self.expected == self.seen
 
 
-def create_pool(stack: LocalStack, shares: tuple[Share, ...] = SHARES) -> None:
+class Clients(Protocol):
+    """Where people submit: they make a client under their own name."""
+
+    def client(self, service: Literal["batch"], user: str) -> BatchClient: ...
+
+
+def create_pool(stack: Clients, shares: tuple[Share, ...] = SHARES) -> None:
     """The queue and its shares, made by the platform admin."""
     batch = stack.client("batch", "admin")
     policy = batch.create_scheduling_policy(
@@ -94,7 +103,7 @@ def create_pool(stack: LocalStack, shares: tuple[Share, ...] = SHARES) -> None:
         batch.create_quota_share(jobQueue=QUEUE, **share.request())  # type: ignore[arg-type]
 
 
-def submit(stack: LocalStack, name: str, trains: int, saves_every: int = SAVES_EVERY) -> str:
+def submit(stack: Clients, name: str, trains: int, saves_every: int = SAVES_EVERY) -> str:
     """Submit the job as somebody of its team would; ``name`` begins with the share. Its id."""
     share = name.partition("-")[0]
     payload = {
