@@ -67,6 +67,38 @@ def test_a_row_of_the_state_table(dynamodb: Any, item: Stored, expected: dict[st
     ]
 
 
+def change_doc(client: Any, item: Stored, doc: str) -> None:
+    key = {"pk": {"S": f"{item.item}#{item.key}"}, "sk": {"S": "RECORD"}}
+    client.update_item(
+        TableName="State",
+        Key=key,
+        UpdateExpression="SET doc = :doc",
+        ExpressionAttributeValues={":doc": {"S": doc}},
+    )
+
+
+def test_what_a_newer_version_wrote_is_read_without_what_is_new(dynamodb: Any) -> None:
+    ledger, item = DynamoLedger(dynamodb, "State", "Audit"), job()
+    ledger.commit([item], [], NOW)
+    newer = json.loads(rows(dynamodb, "State")[0]["doc"]["S"])
+    newer |= {"invented": 1, "priority": newer["priority"] | {"invented": 2}}
+    change_doc(dynamodb, item, json.dumps(newer))
+    written = item.model_copy(update={"version": 1})
+    assert ledger.load(JobRecord, item.key) == written
+    assert list(ledger.open_items(JobRecord, QUEUE)) == [written]
+
+
+def test_an_item_that_cannot_be_read_does_not_hide_the_others(
+    dynamodb: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    ledger = DynamoLedger(dynamodb, "State", "Audit")
+    broken, sound = job(), job(job="job-2")
+    ledger.commit([broken, sound], [], NOW)
+    change_doc(dynamodb, broken, "{}")
+    assert [item.key for item in ledger.open_items(JobRecord, QUEUE)] == ["job-2"]
+    assert "JOB#job-1" in caplog.text
+
+
 def test_a_row_of_the_audit_table(dynamodb: Any) -> None:
     full = fact(queue=QUEUE, share="vision", job="job-1", figures={"a": 1}, at=1_789_430_399_999)
     DynamoLedger(dynamodb, "State", "Audit").commit([], [full], NOW)

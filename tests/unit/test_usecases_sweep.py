@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
+from sharewarden.domain.audit import AuditFact
 from sharewarden.domain.observation import AttemptSeen, JobDescription
 from sharewarden.domain.policy import Policy, QueuePolicy
 from sharewarden.domain.priority import confirm, intend
@@ -370,3 +372,28 @@ def test_a_queue_that_no_policy_names_is_safe() -> None:
     one.policies.policy = Policy(queues={"another": QueuePolicy(bumps="enforce")})
     one.sweep()
     assert one.wishes.sent == []
+
+
+class NoRoomFor(MemoryLedger):
+    """Refuses one job's record, as DynamoDB does one that is too big."""
+
+    def __init__(self, job: str) -> None:
+        super().__init__()
+        self.job = job
+
+    def commit(self, items: Sequence[Stored], facts: Sequence[AuditFact], now: int) -> None:
+        if any(item.key == self.job for item in items):
+            raise ValueError(f"{self.job} is too big")
+        super().commit(items, facts, now)
+
+
+def test_a_record_that_cannot_be_stored_does_not_keep_the_others_waiting(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    one = pool(*jobs(3))
+    ledger = NoRoomFor("job-001")
+    one = replace(one, runtime=replace(one.runtime, ledger=ledger))
+    report = sweep(one.runtime, "sweep", Limits())
+    assert (report.adopted, report.failed) == (2, 1)
+    assert "job-001" in caplog.text
+    assert (ledger.load(SweepState, "all") or SweepState()).holder is None

@@ -17,7 +17,7 @@ from .usecases.sweep import Limits, sweep
 #: Kept back from the function's time: enough to end the sweep in order.
 SPARE_MS = 20_000
 #: The figures of a sweep that are metrics, for alarms and graphs; the log has all of its report.
-MEASURED = ("queues", "records", "behind", "repaired", "unread", "left", "oldest_wish_ms")
+MEASURED = ("queues", "records", "behind", "repaired", "unread", "failed", "left", "oldest_wish_ms")
 
 
 class WishMessage(Frozen):

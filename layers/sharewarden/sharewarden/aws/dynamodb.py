@@ -3,9 +3,10 @@
 Writers of the Audit table hold ``dynamodb:PutItem`` alone, so a commit neither reads nor updates it.
 """
 
+import logging
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import ClientError
@@ -18,6 +19,8 @@ from sharewarden.ports import MAX_ACTIONS, Conflict, Unavailable
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=Stored)
 Put = Any
@@ -54,7 +57,7 @@ class DynamoLedger:
                 TableName=self._state, Key=state_key(kind.item, key), ConsistentRead=True
             )
         row = answer.get("Item")
-        return kind.model_validate_json(row["doc"]["S"]) if row else None
+        return _item(kind, row) if row else None
 
     def commit(self, items: Sequence[Stored], facts: Sequence[AuditFact], now: int) -> None:
         if len(items) + len(facts) > MAX_ACTIONS:
@@ -79,7 +82,10 @@ class DynamoLedger:
             ExpressionAttributeValues={":queue": {"S": open_key(kind.item, queue)}},
         )
         for row in rows:
-            yield kind.model_validate_json(row["doc"]["S"])
+            try:
+                yield _item(kind, row)
+            except ValueError:  # one item that cannot be read must not hide the others
+                logger.exception("cannot read %s", row["pk"]["S"])
 
     def _item_put(self, item: Stored) -> Put:
         put = {"TableName": self._state, "Item": state_row(item)}
@@ -174,6 +180,11 @@ class DynamoAuditReader:
             ExpressionAttributeValues={":key": {"S": key}, **values},
         )
         return map(audit_record, rows)
+
+
+def _item(kind: type[T], row: Mapping[str, Any]) -> T:
+    """The item in a row. What a newer version added is ignored, so that a rollback can read what it left."""
+    return kind.model_validate_json(row["doc"]["S"], extra="ignore")
 
 
 def _query(client: "DynamoDBClient", **request: Any) -> Iterator[Row]:

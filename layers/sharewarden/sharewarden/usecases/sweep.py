@@ -4,8 +4,10 @@ A sweep holds a lease, walks queue by queue (the cursor remembers where to go on
 jobs that the records leave open. An answer it could not get changes nothing (design law 2).
 """
 
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import get_args
 
 from sharewarden.domain.decide import Decision, decide_read
@@ -20,6 +22,8 @@ from .change import change
 from .shares import sweep_shares
 from .untraced import give_up_untraced
 from .wake import wake
+
+logger = logging.getLogger(__name__)
 
 #: Longer than the function may run (240 s in the template), so that no lease ends under a living holder.
 LEASE = 5 * MINUTE
@@ -44,6 +48,7 @@ class Report:
     closed: int = 0
     shares_changed: int = 0
     unread: int = 0
+    failed: int = 0
     left: int = 0
     oldest_wish_ms: int = 0
     leased_elsewhere: bool = False
@@ -167,9 +172,9 @@ def _records(walk: _Pass, queue: str, listed: dict[str, JobSummary] | None) -> N
         walk.report.records += 1
         if listed is not None and needs_read(record, listed.get(record.job)):
             walk.report.behind += lags(record, listed.get(record.job))
-            _ask(walk, record.job, record.arn)
+            _apart(walk, record.job, partial(_ask, walk, record.job, record.arn))
             continue
-        _tend(walk, record.job, None)
+        _apart(walk, record.job, partial(_tend, walk, record.job, None))
         if record.end is None and not record.classic:
             quiet.append((record.snapshot.read_at if record.snapshot else 0, record.job, record.arn))
     if listed is None:
@@ -177,10 +182,21 @@ def _records(walk: _Pass, queue: str, listed: dict[str, JobSummary] | None) -> N
     for row in listed.values():
         if row.job not in known:
             _check_time(walk)
-            _meet(walk, row)
+            _apart(walk, row.job, partial(_meet, walk, row))
     for _, job, arn in sorted(quiet)[: walk.limits.describes - walk.report.described]:
         _check_time(walk)
-        _ask(walk, job, arn)
+        _apart(walk, job, partial(_ask, walk, job, arn))
+
+
+def _apart(walk: _Pass, job: str, work: Callable[[], None]) -> None:
+    """Do the work of one job; what goes wrong with it does not keep the others waiting."""
+    try:
+        work()
+    except Unavailable:
+        walk.report.unread += 1
+    except ValueError:  # a record that cannot be decided on or stored: a fault of ours, for a person
+        walk.report.failed += 1
+        logger.exception("the sweep left job %s as it stands", job)
 
 
 def _ask(walk: _Pass, job: str, arn: str) -> None:
@@ -189,11 +205,7 @@ def _ask(walk: _Pass, job: str, arn: str) -> None:
         walk.report.left += 1
         return
     walk.report.described += 1
-    try:
-        description = walk.runtime.batch.describe(arn)
-        _tend(walk, job, description, asked=True)
-    except Unavailable:
-        walk.report.unread += 1
+    _tend(walk, job, walk.runtime.batch.describe(arn), asked=True)
 
 
 def _tend(walk: _Pass, job: str, description: JobDescription | None, *, asked: bool = False) -> None:
@@ -256,11 +268,7 @@ def _meet(walk: _Pass, row: JobSummary) -> None:
         walk.report.left += 1
         return
     walk.report.described += 1
-    try:
-        description = walk.runtime.batch.describe(row.arn)
-    except Unavailable:
-        walk.report.unread += 1
-        return
+    description = walk.runtime.batch.describe(row.arn)
     if description is None or walk.runtime.ledger.load(JobRecord, description.job) is not None:
         return
     decision = decide_read(new_record(description), description, walk.policy)
