@@ -100,7 +100,7 @@ $(SAM_VENV)/.stamp: requirements-sam.txt | $(SAM_VENV)/bin/python
 	@$(call pip_install,$(SAM_VENV)) --no-deps --require-hashes -r requirements-sam.txt
 	@touch $@
 
-# A hundred packages of which one run imports a third: no time goes into bytecode.
+# It is large and seldom run, so no time goes into compiling all of it.
 $(SCAN_VENV)/.stamp: requirements-scan.txt | $(SCAN_VENV)/bin/python
 	@echo "installing the security scanner into $(SCAN_VENV) ..."
 	@$(call pip_install,$(SCAN_VENV)) --no-compile --no-deps --require-hashes -r requirements-scan.txt

@@ -1,4 +1,4 @@
-"""The pins: hashed, from wherever pip is set to look; what is deployed, shown and tested has one version each."""
+"""The pins: hashed, from wherever pip is set to look; one version each in what is deployed and tested."""
 
 import re
 from pathlib import Path

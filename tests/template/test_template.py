@@ -1,6 +1,7 @@
 """The template keeps its promises, with every option on and with the defaults."""
 
 import re
+from itertools import takewhile
 from typing import Any
 
 import pytest
@@ -117,3 +118,12 @@ def test_a_parameter_without_value_is_named() -> None:
 def test_an_unknown_intrinsic_function_is_refused() -> None:
     with pytest.raises(TemplateError, match="Fn::Base64"):
         Stack(RAW).value({"Fn::Base64": "x"})
+
+
+@pytest.mark.parametrize("name", sorted(roles.ALLOWED))
+def test_the_documentation_lists_what_a_role_allows(name: str) -> None:
+    lines = (TEMPLATE.parent / "docs" / "permissions.md").read_text().split(f"\n| {name} |")[1].splitlines()
+    own = "\n".join(lines[:1] + list(takewhile(lambda line: line.startswith("| |"), lines[1:])))
+    log = set(roles.LOG.split())
+    actions = {action for action, _ in Stack(RAW).grants(name)} - log
+    assert set(re.findall(r"`([a-z]+:[A-Za-z]+)`", own)) == actions
