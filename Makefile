@@ -9,6 +9,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 VENV ?= .venv
 SAM_VENV ?= .venvs/sam
 SCAN_VENV ?= .venvs/scan
+EMULATOR_VENV ?= .venvs/emulator
+SAGEMAKER_VENV ?= .venvs/sagemaker
 DYNAMODB_LOCAL := .venvs/dynamodb-local
 ARGS ?=
 # processor that `make build` fetches wheels for; deploy with Architecture of the same value
@@ -16,6 +18,8 @@ ARCH ?= x86_64
 
 # handed to tools/sam_build.sh when set
 export PYTHON313
+# for tools/sharewarden_tools/emulator: where `sam` and the local AWS are
+export SAM_VENV EMULATOR_VENV
 
 bin := $(VENV)/bin
 sam_bin := $(abspath $(SAM_VENV))/bin
@@ -24,7 +28,7 @@ compile_pins = $(bin)/uv pip compile --quiet --universal --python-version 3.11 -
 
 .PHONY: help
 help:  ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: demo
 demo: $(VENV)/.demo.stamp  ## Play the three-team story on this machine: real handlers, no AWS account
@@ -66,6 +70,14 @@ build: $(SAM_VENV)/.stamp  ## Validate the template, build the Lambdas with Pyth
 scan: $(SCAN_VENV)/.stamp  ## Look for security faults in the template (checkov; .checkov.yaml has what is waived, and why)
 	@$(SCAN_VENV)/bin/checkov --config-file .checkov.yaml --file template.yaml examples/*/pool.yaml
 
+.PHONY: deploy-local
+deploy-local: build $(VENV)/.dev.stamp $(EMULATOR_VENV)/.stamp  ## Deploy the built template into a local AWS, the lab beside it, until Ctrl-C
+	@$(bin)/python -m sharewarden_tools.emulator $(ARGS)
+
+.PHONY: e2e
+e2e: build $(VENV)/.dev.stamp $(EMULATOR_VENV)/.stamp $(SAGEMAKER_VENV)/.stamp  ## Run the end-to-end suite against such a deployment of its own
+	@$(bin)/python -m pytest -q -m deployed tests/e2e/deployed $(ARGS)
+
 .PHONY: pr
 pr: lint test scan build  ## Run every gate, as before a pull request
 
@@ -75,6 +87,8 @@ pins: $(VENV)/.dev.stamp  ## Compile the pinned, hashed requirements anew (ARGS=
 	$(compile_pins) -c requirements-dev.txt layers/sharewarden/requirements.in requirements-demo.in -o requirements-demo.txt
 	$(compile_pins) -c requirements-dev.txt layers/sharewarden/requirements.in -o layers/sharewarden/requirements.txt
 	$(compile_pins) $(ARGS) requirements-sam.in -o requirements-sam.txt
+	$(compile_pins) $(ARGS) requirements-emulator.in -o requirements-emulator.txt
+	$(compile_pins) $(ARGS) requirements-sagemaker.in -o requirements-sagemaker.txt
 	$(compile_pins) $(ARGS) requirements-scan.in -o requirements-scan.txt
 
 .PHONY: clean
@@ -104,6 +118,21 @@ $(SAM_VENV)/.stamp: requirements-sam.txt | $(SAM_VENV)/bin/python
 $(SCAN_VENV)/.stamp: requirements-scan.txt | $(SCAN_VENV)/bin/python
 	@echo "installing the security scanner into $(SCAN_VENV) ..."
 	@$(call pip_install,$(SCAN_VENV)) --no-compile --no-deps --require-hashes -r requirements-scan.txt
+	@touch $@
+
+$(EMULATOR_VENV)/.stamp: requirements-emulator.txt | $(EMULATOR_VENV)/bin/python
+	@echo "installing the local AWS into $(EMULATOR_VENV) ..."
+	@$(call pip_install,$(EMULATOR_VENV)) --no-deps --require-hashes -r requirements-emulator.txt
+	@touch $@
+
+# the local AWS runs the functions with its own Python, so that has to be the Lambda runtime's
+$(EMULATOR_VENV)/bin/python:
+	@python=`sh tools/find_python.sh 3.13 "$(PYTHON313)"` || { echo "the local AWS needs Python 3.13, the Lambda runtime; name one: make $(MAKECMDGOALS) PYTHON313=/path/to/python3.13" >&2; exit 1; }; \
+	$$python -m venv $(EMULATOR_VENV)
+
+$(SAGEMAKER_VENV)/.stamp: requirements-sagemaker.txt | $(SAGEMAKER_VENV)/bin/python
+	@echo "installing the SageMaker Python SDK (1 GB, some minutes) into $(SAGEMAKER_VENV) ..."
+	@$(call pip_install,$(SAGEMAKER_VENV)) --no-deps --require-hashes -r requirements-sagemaker.txt
 	@touch $@
 
 # AWS's own DynamoDB Local travels inside this package, whose dependencies are not needed.
