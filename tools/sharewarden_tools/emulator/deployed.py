@@ -57,6 +57,7 @@ def deployed(setup: Setup) -> Iterator[Deployed]:
         stack = Deployed(lab, server, delivery, aws)
         stack.deploy()
         stack.put_policy(setup.policy)
+        stack.make_training_role()
         with _forwarding(stack):
             yield stack
 
@@ -110,6 +111,13 @@ class Deployed:
         """Put the policy in force; the functions see it within a minute."""
         self.client("dynamodb").put_item(TableName=self.outputs["StateTable"], Item=policy_row(policy))
 
+    def make_training_role(self) -> None:
+        """The role that the examples name: the SageMaker SDK asks IAM what it may do."""
+        iam, everything = self.client("iam"), {"Effect": "Allow", "Action": "*", "Resource": "*"}
+        trusted = {"Principal": {"Service": "sagemaker.amazonaws.com"}, "Action": "sts:AssumeRole"}
+        iam.create_role(RoleName="Training", AssumeRolePolicyDocument=_policy({"Effect": "Allow", **trusted}))
+        iam.put_role_policy(RoleName="Training", PolicyName="training", PolicyDocument=_policy(everything))
+
     def user(self, name: str, *policies: str) -> dict[str, str]:
         """Make an IAM user who holds these policies, named by outputs: the variables to act as them."""
         iam = self.client("iam")
@@ -142,6 +150,10 @@ class Deployed:
 
 def _lab_endpoints(server: LabServer) -> dict[str, str]:
     return {f"AWS_ENDPOINT_URL_{service}": server.url for service in ("BATCH", "SAGEMAKER")}
+
+
+def _policy(statement: Mapping[str, Any]) -> str:
+    return json.dumps({"Version": "2012-10-17", "Statement": [statement]})
 
 
 def _sam() -> str:
