@@ -150,7 +150,7 @@ def alarms(stack: Stack) -> Iterator[str]:
         )
         if not _watched(stack, "AWS/SQS", metric, stack.value({"Fn::GetAtt": [queue, "QueueName"]})):
             yield f"{queue} has no alarm for {metric}"
-    for figure in ("behind", "left", "unread", "queues", "oldest_wish_ms", "audit_changed"):
+    for figure in ("behind", "left", "unread", "failed", "queues", "oldest_wish_ms", "audit_changed"):
         if not _watched(stack, "Sharewarden", figure, "sharewarden"):
             yield f"no alarm for {figure}"
 
