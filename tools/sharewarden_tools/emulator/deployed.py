@@ -99,6 +99,7 @@ class Deployed:
         stack = cloudformation.describe_stacks(StackName=STACK)["Stacks"][0]
         self.outputs = {row["OutputKey"]: row["OutputValue"] for row in stack["Outputs"]}
         self._apply_role = self.physical_id("ApplyRole")
+        self._keep_small()
 
     def physical_id(self, logical_id: str) -> str:
         """What CloudFormation called the resource."""
@@ -140,6 +141,13 @@ class Deployed:
             due = list(self.delivery.take_due())
         for start in range(0, len(due), _MOST_ENTRIES):
             self._bus.put_events(Entries=[_entry(event) for event in due[start : start + _MOST_ENTRIES]])
+
+    def _keep_small(self) -> None:
+        """At most two processes a queue, the least that AWS takes: each start costs a second of two cores."""
+        client = self.client("lambda")
+        for source in client.list_event_source_mappings()["EventSourceMappings"]:
+            if "ScalingConfig" in source:
+                client.update_event_source_mapping(UUID=source["UUID"], ScalingConfig={"MaximumConcurrency": 2})
 
     def _acting_as(self, access_key: str) -> AbstractContextManager[None]:
         """Who CloudTrail says it was: temporary keys are the functions', and of those apply alone writes."""

@@ -57,7 +57,7 @@ def emulator(endpoints: Mapping[str, str]) -> Iterator[Emulator]:
     port = _free_port()
     LOGS.mkdir(exist_ok=True)
     log = LOGS / "emulator.log"
-    with tempfile.TemporaryDirectory(prefix="sharewarden-emulator-") as folder, log.open("wb") as output:
+    with tempfile.TemporaryDirectory(prefix="sharewarden-", dir=_memory()) as folder, log.open("wb") as output:
         process = subprocess.Popen(
             [_python(), str(Path(__file__).with_name("server.py"))],
             env={**_settings(port, folder), **endpoints},
@@ -81,6 +81,11 @@ def run(command: list[str], environment: Mapping[str, str], log: Path) -> None:
         )
     if ended.returncode:
         raise EmulatorError(f"{Path(command[0]).name} failed ({ended.returncode}); see {log}:\n{_tail(log)}")
+
+
+def _memory() -> str | None:
+    """A file system in memory where there is one: each process of a function unpacks the layer, 60 MB."""
+    return "/dev/shm" if Path("/dev/shm").is_dir() else None  # noqa: S108 - the folder made there has a random name
 
 
 def _python() -> str:

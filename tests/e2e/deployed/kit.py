@@ -1,0 +1,110 @@
+"""What every test of the deployment needs: people, patience, and what Batch and the tables say."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import Any, TypeVar
+
+from sharewarden.domain.audit import AuditRecord
+from sharewarden.domain.record import JobRecord
+from sharewarden.ports import Runtime
+from sharewarden_tools.cli.deployment import open_deployment
+from sharewarden_tools.emulator.deployed import STACK, Deployed
+from sharewarden_tools.emulator.process import ROOT_USER
+from sharewarden_tools.lab import Options
+from sharewarden_tools.local.environment import OWN_MACHINE, aws_environment
+from sharewarden_tools.stories.three_team import submit
+
+#: Seconds where AWS takes minutes.
+SECONDS = Options(
+    scheduler_period_ms=100,
+    runnable_delay_ms=(50, 150),
+    pending_ms=(200, 400),
+    downloading_ms=(200, 400),
+    uploading_ms=(100, 200),
+    stop_ms=(300, 300),
+    notice_delay_ms=100,
+    cloudtrail_delay_ms=200,
+)
+SECOND = 1000
+COMMAND = [sys.executable, "-c", "from sharewarden_tools.cli import main; main()"]
+Found = TypeVar("Found")
+
+
+def until(what: Callable[[], Found], wanted: Callable[[Found], bool] = bool, seconds: float = 45) -> Found:
+    """Look until it is as wanted; fails with what was seen last."""
+    give_up = time.monotonic() + seconds
+    while not wanted(seen := what()):
+        assert time.monotonic() < give_up, f"after {seconds} s still {seen!r}"
+        time.sleep(0.1)
+    return seen
+
+
+class Pool:
+    """The deployed stack as a test sees it. Jobs by name."""
+
+    def __init__(self, stack: Deployed) -> None:
+        self.stack = stack
+        self.batch = stack.client("batch")
+        self.jobs: dict[str, str] = {}
+
+    @cached_property
+    def runtime(self) -> Runtime:
+        """The product's own ports, opened as the command does it."""
+        with aws_environment(self.stack.environment(ROOT_USER)):
+            return open_deployment(STACK, local=False).runtime
+
+    def submit(self, name: str, trains: int, saves_every: int = SECOND) -> None:
+        self.jobs[name] = submit(self.stack, name, trains, saves_every)
+
+    def describe(self, name: str) -> Mapping[str, Any]:
+        return dict(self.batch.describe_service_job(jobId=self.jobs[name]))
+
+    def wait_for(self, **states: str) -> None:
+        """Until each job is in this state in Batch; ``_`` stands for the hyphen in its name."""
+        for name, state in states.items():
+            until(lambda job=name.replace("_", "-"): self.describe(job)["status"], lambda seen, s=state: seen == s)
+
+    def record(self, name: str) -> JobRecord | None:
+        return self.runtime.ledger.load(JobRecord, self.jobs[name])
+
+    def facts(self, name: str, *kinds: str) -> list[AuditRecord]:
+        return [f for f in self.runtime.audit.by_job(self.jobs[name], 0) if not kinds or f.kind in kinds]
+
+    def wait_for_facts(self, name: str, kind: str, count: int = 1) -> list[AuditRecord]:
+        return until(lambda: self.facts(name, kind), lambda found: len(found) == count)
+
+    def sweep(self) -> Mapping[str, Any]:
+        """A sweep of our own: it waits for the one on the schedule, which holds the lease while it runs."""
+        return until(
+            lambda: self.stack.invoke("SweepFunction", {}), lambda report: not report["leased_elsewhere"]
+        )
+
+    def dead_letters(self) -> list[Mapping[str, Any]]:
+        """What lies there; taken out, so that each test sees its own."""
+        sqs, url = self.stack.client("sqs"), self.stack.outputs["EventsDeadLettersUrl"]
+        found = sqs.receive_message(QueueUrl=url, MaxNumberOfMessages=10, MessageAttributeNames=["All"])
+        for message in found.get("Messages", ()):
+            sqs.delete_message(QueueUrl=url, ReceiptHandle=message["ReceiptHandle"])
+        return list(found.get("Messages", ()))
+
+    def settle_down(self) -> None:
+        """End what still lives, so that the next test finds the pool empty."""
+        for name, job in self.jobs.items():
+            if self.describe(name)["status"] not in ("SUCCEEDED", "FAILED"):
+                self.batch.terminate_service_job(jobId=job, reason="the test is over")
+        for name in self.jobs:
+            until(lambda job=name: self.record(job), lambda record: record is not None and record.end is not None)
+
+
+def run(command: list[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """A program as somebody with these variables runs it."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    return subprocess.run(
+        command, env={**kept, **OWN_MACHINE, **environment}, capture_output=True, text=True, check=False
+    )
