@@ -6,6 +6,7 @@ jobs that the records leave open. An answer it could not get changes nothing (de
 
 import logging
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import get_args
@@ -14,7 +15,7 @@ from sharewarden.domain.decide import Decision, decide_read
 from sharewarden.domain.observation import TERMINAL, JobDescription, JobSummary, Status
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.record import JobRecord, new_record
-from sharewarden.domain.stored import MINUTE
+from sharewarden.domain.stored import MINUTE, Stored
 from sharewarden.domain.sweeping import SETTLE, SweepState, digest, housekeeping, lags, missing, needs_read
 from sharewarden.ports import Conflict, Runtime, Unavailable
 
@@ -62,8 +63,8 @@ class Limits:
     stop_at: int | None = None
 
 
-class _OutOfTime(Exception):
-    """The sweep must end; the cursor stays at this queue."""
+class _MustStop(Exception):
+    """The time is over, or the lease went to another sweep; the cursor stays at this queue."""
 
 
 @dataclass
@@ -73,7 +74,7 @@ class _Pass:
     runtime: Runtime
     policy: Policy
     limits: Limits
-    state: SweepState
+    holder: str
     started_at: int
     report: Report = field(default_factory=Report)
     wishes: list[JobRecord] = field(default_factory=list)
@@ -86,17 +87,13 @@ def sweep(runtime: Runtime, holder: str, limits: Limits) -> Report:
     state = _lease(runtime, holder, now)
     if state is None:
         return Report(leased_elsewhere=True)
-    walk = _Pass(runtime, policy, limits, state, now)
-    queues = sorted(runtime.queues | runtime.classic_queues)
-    first = state.next_queue % len(queues)
-    for step in range(len(queues)):
-        place = (first + step) % len(queues)
-        if not _queue(walk, queues[place]):
-            break
-        _keep(walk, next_queue=(place + 1) % len(queues))
+    walk = _Pass(runtime, policy, limits, holder, now)
+    with suppress(_MustStop):
+        _queues(walk, state.next_queue)
     give_up_untraced(runtime, now)
     _wake(walk)
-    _finish(walk)
+    with suppress(_MustStop):
+        _finish(walk)
     return walk.report
 
 
@@ -109,34 +106,39 @@ def _lease(runtime: Runtime, holder: str, now: int) -> SweepState | None:
         runtime.ledger.commit([held], [], now)
     except Conflict:
         return None
-    return held.model_copy(update={"version": held.version + 1})
+    return held
 
 
-def _keep(walk: _Pass, **update: object) -> None:
-    """Change our own state; nobody else writes it while we hold the lease."""
-    changed = walk.state.model_copy(update=update)
-    if changed != walk.state:
-        walk.runtime.ledger.commit([changed], [], walk.runtime.clock.now())
-        walk.state = changed.model_copy(update={"version": changed.version + 1})
+def _own(walk: _Pass) -> SweepState:
+    """Our state as it stands; nobody else writes it while we hold the lease.
+
+    Read anew before each use: a write whose answer was lost may have been done.
+    """
+    state = walk.runtime.ledger.load(SweepState, "all")
+    if state is None or state.holder != walk.holder:
+        raise _MustStop
+    return state
 
 
 def _finish(walk: _Pass) -> None:
     """Write the digest of what was adopted, and let the lease go."""
-    now = walk.runtime.clock.now()
-    adopted = walk.state.adopted
-    facts = [digest(adopted, walk.started_at, walk.policy, now)] if adopted else []
-    free = walk.state.model_copy(update={"holder": None, "until": 0, "adopted": ()})
+    state, now = _own(walk), walk.runtime.clock.now()
+    facts = [digest(state.adopted, walk.started_at, walk.policy, now)] if state.adopted else []
+    free = state.model_copy(update={"holder": None, "until": 0, "adopted": ()})
     walk.runtime.ledger.commit([free], facts, now)
 
 
-def _queue(walk: _Pass, queue: str) -> bool:
-    """One queue; False when the time is over. What Batch would not tell is left for the next sweep."""
-    try:
-        _records(walk, queue, _listing(walk, queue))
-    except _OutOfTime:
-        return False
-    walk.report.queues += 1
-    return True
+def _queues(walk: _Pass, first: int) -> None:
+    """Every queue once, from the cursor on; the cursor moves on behind each one."""
+    queues = sorted(walk.runtime.queues | walk.runtime.classic_queues)
+    for step in range(len(queues)):
+        place = (first + step) % len(queues)
+        _records(walk, queues[place], _listing(walk, queues[place]))
+        walk.report.queues += 1
+        state = _own(walk)
+        moved = state.model_copy(update={"next_queue": (place + 1) % len(queues)})
+        if moved != state:
+            walk.runtime.ledger.commit([moved], [], walk.runtime.clock.now())
 
 
 def _listing(walk: _Pass, queue: str) -> dict[str, JobSummary] | None:
@@ -273,18 +275,18 @@ def _meet(walk: _Pass, row: JobSummary) -> None:
         return
     decision = decide_read(new_record(description), description, walk.policy)
     old = walk.started_at - description.created_at >= SETTLE
-    adopted = (*walk.state.adopted, description.name) if old else walk.state.adopted
-    state = walk.state.model_copy(update={"adopted": adopted})
-    now = walk.runtime.clock.now()
+    items: list[Stored] = [decision.record]
+    if old:
+        state = _own(walk)
+        items.append(state.model_copy(update={"adopted": (*state.adopted, description.name)}))
     try:
-        walk.runtime.ledger.commit([decision.record, state], decision.facts, now)
+        walk.runtime.ledger.commit(items, decision.facts, walk.runtime.clock.now())
     except Conflict:
         return  # its first event came in at this moment
-    walk.state = state.model_copy(update={"version": state.version + 1})
     walk.report.adopted += 1
     walk.report.behind += not old
 
 
 def _check_time(walk: _Pass) -> None:
     if walk.limits.stop_at is not None and walk.runtime.clock.now() >= walk.limits.stop_at:
-        raise _OutOfTime
+        raise _MustStop
