@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping
 
 from . import checks
@@ -236,7 +236,7 @@ def _passes(job: Job, name: str, value: str) -> bool:
     if name == "JOB_NAME":
         wanted, actual = value.lower(), job.name.lower()
         return actual.startswith(wanted[:-1]) if wanted.endswith("*") else actual == wanted
-    if not value.isdecimal():
+    if not (value.isdecimal() and len(value) < 20):
         raise client_error(f"{name} takes milliseconds since the epoch.")
     return job.created_at < int(value) if name == "BEFORE_CREATED_AT" else job.created_at > int(value)
 
@@ -255,30 +255,46 @@ def _use_by_share(queue: JobQueue) -> list[Json]:
 
 def _payload(text: str) -> Json:
     """Batch does not check the request it passes on, but it needs JSON and instances to count."""
-    if len(text.encode()) > MAX_PAYLOAD:
+    if len(text.encode(errors="surrogatepass")) > MAX_PAYLOAD:
         raise client_error(f"serviceRequestPayload must not be larger than {MAX_PAYLOAD} bytes.")
     try:
-        payload = json.loads(text)
-    except ValueError:
+        payload = json.loads(text, parse_constant=_no_number)
+    except (ValueError, RecursionError):
         raise client_error("serviceRequestPayload is not valid JSON.") from None
     if not isinstance(payload, dict):
         raise client_error("serviceRequestPayload must be a JSON object.")
     return payload
 
 
+def _no_number(name: str) -> float:
+    raise ValueError(f"{name} is JavaScript, not JSON")
+
+
 def _demand(payload: Json) -> Demand:
-    """Instances per type from ResourceConfig, also of heterogeneous clusters."""
-    try:
-        config = payload["ResourceConfig"]
-        groups = config.get("InstanceGroups") or [config]
-        demand: dict[str, int] = {}
-        for group in groups:
-            unit, count = str(group["InstanceType"]), group["InstanceCount"]
-            demand[unit] = demand.get(unit, 0) + checks.within(count, 1, 10_000, "InstanceCount")
-    except (KeyError, TypeError, AttributeError, ValueError):
-        text = "serviceRequestPayload needs ResourceConfig with InstanceType and InstanceCount."
-        raise client_error(text) from None
+    """Instances per type from ResourceConfig, also of heterogeneous clusters.
+
+    [assumed] The only part that is checked at submission: without it no share could be charged.
+    """
+    demand: Counter[str] = Counter()
+    for group in _groups(payload.get("ResourceConfig")):
+        unit, count = _instances(group)
+        demand[unit] += count
     return tuple(sorted(demand.items()))
+
+
+def _groups(config: object) -> list[object]:
+    match config:
+        case {"InstanceGroups": [_, *_] as groups}:
+            return list(groups)
+    return [config]
+
+
+def _instances(group: object) -> tuple[str, int]:
+    match group:
+        case {"InstanceType": str(unit), "InstanceCount": int(count)}:
+            if unit and 0 < count < 2**31 and count is not True:
+                return unit, count
+    raise client_error("serviceRequestPayload needs ResourceConfig with InstanceType and InstanceCount.")
 
 
 def _retry(params: Json) -> Json | None:

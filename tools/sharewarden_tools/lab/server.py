@@ -119,8 +119,9 @@ class LabServer:
             self._stopping = True
 
     def _seconds_to_next(self) -> float | None:
+        """An hour at most: what lies centuries ahead is more than a thread can wait for."""
         due = self._lab.next_due()
-        return None if due is None else max(0.001, (due - self._clock.now()) / 1000)
+        return None if due is None else min(3_600, max(0.001, (due - self._clock.now()) / 1000))
 
     def _remember(self, error: Exception) -> None:
         self.bugs.append(error)

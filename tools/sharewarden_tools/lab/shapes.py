@@ -38,6 +38,21 @@ def problems(value: dict[str, Any], shape: Shape | None) -> list[str]:
     return list(_violations(value, shape, ""))
 
 
+def readable(value: Any, shape: Shape) -> Any:
+    """What a service reads of JSON: null is absent, members that its model lacks are passed over."""
+    if isinstance(value, list) and isinstance(shape, ListShape):
+        return [readable(item, shape.member) for item in value]
+    if not isinstance(value, dict):
+        return value
+    present = {name: item for name, item in value.items() if item is not None}
+    if isinstance(shape, MapShape):
+        return {name: readable(item, shape.value) for name, item in present.items()}
+    if isinstance(shape, StructureShape):
+        members = shape.members
+        return {name: readable(item, members[name]) for name, item in present.items() if name in members}
+    return value
+
+
 def _violations(value: Any, shape: Shape, path: str) -> Iterator[str]:
     """The constraints that the services enforce and botocore's validator leaves out."""
     label = path.lstrip(".") or "input"

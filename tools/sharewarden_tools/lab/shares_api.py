@@ -91,6 +91,8 @@ class SharesApi:
         share = self._share(params)
         if share.state != "DISABLED":
             raise client_error("The quota share must be DISABLED before it can be deleted.")
+        if share.status == "DELETING":
+            return {}
         share.status = "DELETING"
         queue = self._state.queues[share.queue_arn]
         for job in queue.open_jobs(share.name):
@@ -103,7 +105,7 @@ class SharesApi:
             self._world.after(self._world.options.notice_delay_ms, lambda: self._remove_share(queue, share))
             return
         queue.shares.pop(share.name)
-        self._state.shares.pop(share.arn)
+        self._state.shares.pop(share.arn, None)  # its queue may have gone first
         queue.pool.remove_share(share.name)
         self._lifecycle.request_pass(queue)
 

@@ -9,22 +9,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from botocore.model import Shape
+
 from .checkpoints import newest_step, save
 from .errors import ApiError
 from .model import Course, State, Tags, TrainingJob
 from .objects import ObjectStore
 from .options import Options
+from .shapes import problems, readable, service_model
 from .views import training_event
 from .world import Json, World
 
-REQUIRED = ("TrainingJobName", "RoleArn", "OutputDataConfig")
-STRUCTURES = ("OutputDataConfig", "CheckpointConfig", "StoppingCondition", "HyperParameters", "Environment")
 CAPACITY_ERROR = (
     "CapacityError: Unable to provision requested ML compute capacity. "
     "Please retry using a different ML instance type."
 )
 ALGORITHM_ERROR = "AlgorithmError: ExecuteUserScriptError: ExitCode 1"
 MAX_RUNTIME_S = 86_400
+MAX_REASON = 1024  # characters, as of FailureReason
 PREFIX = "sharewarden-lab-"
 _MESSAGES = {
     "Pending": "Preparing the instances for training",
@@ -45,6 +47,7 @@ class TrainingService:
         self._world = world
         self._trainings = state.trainings
         self._objects = objects
+        self._request_shape = service_model("sagemaker").shape_for("CreateTrainingJobRequest")
         self._serial = 0
         self._capacity_failures = 0
         self.on_change: Callable[[TrainingJob], None] = lambda _: None
@@ -57,7 +60,7 @@ class TrainingService:
     def create(self, owner: str, payload: Json, tags: Tags) -> TrainingJob:
         """Start a training job for service job `owner`; ApiError when SageMaker would refuse it."""
         options, now = self._world.options, self._world.now()
-        payload = _with_defaults(payload)
+        payload = accepted(payload, self._request_shape)
         course = course_of(payload, tags, options, self._world.draw(options.runtime_ms, f"{owner}/runtime"))
         name = training_name(str(payload["TrainingJobName"]), self._world.uuid("training").replace("-", ""))
         self._serial += 1
@@ -176,12 +179,28 @@ class TrainingService:
             self.on_save(training)
 
 
+def accepted(payload: Json, shape: Shape) -> Json:
+    """The request as SageMaker reads it, with the default run time (API_StoppingCondition).
+
+    Raises ApiError (ValidationException) for what the model of CreateTrainingJob forbids.
+    """
+    request = readable(payload, shape)
+    try:
+        found = problems(request, shape)
+    except RecursionError:
+        found = ["a value is nested too deeply"]
+    if found:
+        text = f"{len(found)} validation error(s) detected: {'; '.join(found)}"
+        raise ApiError("ValidationException", text[:MAX_REASON])
+    condition = {"MaxRuntimeInSeconds": MAX_RUNTIME_S, **request.get("StoppingCondition", {})}
+    return {**request, "StoppingCondition": condition}
+
+
 def course_of(payload: Json, tags: Tags, options: Options, runtime_ms: int) -> Course:
     """Read what the job says about itself; `runtime_ms` is for a job that says nothing.
 
-    Raises ApiError when SageMaker would refuse the request, or a setting is no number.
+    Raises ApiError when a setting is no number.
     """
-    _check_request(payload)
     said = settings(payload, tags)
     folder = payload.get("CheckpointConfig", {}).get("S3Uri")
     try:
@@ -194,7 +213,7 @@ def course_of(payload: Json, tags: Tags, options: Options, runtime_ms: int) -> C
                 1000, _milliseconds(said.get("checkpoint-seconds"), options.checkpoint_interval_ms)
             ),
         )
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, OverflowError) as error:
         raise ApiError("ValidationException", f"1 validation error detected: {error}") from None
 
 
@@ -208,22 +227,6 @@ def settings(payload: Json, tags: Tags) -> dict[str, str]:
 def training_name(name: str, suffix: str) -> str:
     """AWSBatch, the payload's name, 32 hex digits; SageMaker allows 63 characters, so long names are cut."""
     return f"AWSBatch{name[: 63 - 8 - len(suffix)]}{suffix}"
-
-
-def _check_request(payload: Json) -> None:
-    missing = [name for name in REQUIRED if name not in payload]
-    broken = [name for name in STRUCTURES if not isinstance(payload.get(name, {}), dict)]
-    if missing or broken:
-        text = f"1 validation error detected: value at '{(missing + broken)[0]}' failed to satisfy constraint"
-        raise ApiError("ValidationException", text)
-
-
-def _with_defaults(payload: Json) -> Json:
-    """SageMaker adds the default run time of one day (API_StoppingCondition)."""
-    condition = payload.get("StoppingCondition", {})
-    if not isinstance(condition, dict):
-        return payload
-    return {**payload, "StoppingCondition": {"MaxRuntimeInSeconds": MAX_RUNTIME_S, **condition}}
 
 
 def _milliseconds(seconds: str | None, default_ms: int) -> int:

@@ -288,12 +288,12 @@ def _input_members(operation: OperationModel) -> Mapping[str, Shape]:
 
 def _json_object(body: bytes) -> Params:
     try:
-        value: Any = json.loads(body or b"{}")
-    except ValueError as error:
+        value: Any = _without_nulls(json.loads(body or b"{}"))
+    except (ValueError, RecursionError) as error:
         raise ApiError("SerializationException", f"the body is not JSON: {error}", 400) from error
     if not isinstance(value, dict):
         raise ApiError("SerializationException", "the body is not a JSON object", 400)
-    return {key: _without_nulls(item) for key, item in value.items() if item is not None}
+    return value
 
 
 def _without_nulls(value: Any) -> Any:
