@@ -14,4 +14,6 @@ fi
 PATH="$(dirname "$python"):$sam_bin:$PATH"
 sam validate --lint
 sam build --parameter-overrides "Architecture=$architecture" "$@"
+# sam leaves bytecode out and Lambda cannot write it, so every cold start would compile the whole layer.
+"$python" -m compileall -q --invalidation-mode unchecked-hash .aws-sam/build/Layer
 "$python" tools/sharewarden_tools/artefacts.py .aws-sam/build layers/sharewarden/requirements.txt "$architecture"

@@ -12,8 +12,16 @@ HERE = {"aarch64": "arm64"}.get(platform.machine(), platform.machine())
 OTHER = next(name for name in MACHINES if name != HERE)
 
 
+COMPILED = "sharewarden/__pycache__/__init__.cpython-313.pyc"
+
+
 def elf(architecture: str) -> bytes:
     return b"\x7fELF".ljust(18, b"\0") + MACHINES[architecture].to_bytes(2, "little")
+
+
+def bytecode(flags: int) -> bytes:
+    """A .pyc whose magic number no Python knows, so that none runs it; the flags are PEP 552's."""
+    return bytes(4) + flags.to_bytes(4, "little") + bytes(8)
 
 
 @pytest.fixture
@@ -23,6 +31,8 @@ def build(tmp_path: Path) -> Path:
     for folder in ("sharewarden", "six_core", "six_core-1.0.dist-info"):
         (layer / folder).mkdir(parents=True)
     (layer / "sharewarden/__init__.py").write_text("ANSWER = 42")
+    (layer / "sharewarden/__pycache__").mkdir()
+    (layer / COMPILED).write_bytes(bytecode(0b01))
     (layer / "six_core-1.0.dist-info/RECORD").write_text(
         "six_core/core.so,,\nsix_core-1.0.dist-info/RECORD,,\n"
     )
@@ -62,6 +72,11 @@ SABOTAGE: list[tuple[str, Callable[[Path], object]]] = [
     (
         "React does not import: ModuleNotFoundError",
         lambda b: (b / "React/app.py").write_text("import pydantic"),
+    ),
+    ("the layer has no bytecode", lambda b: (b / "Layer/python" / COMPILED).unlink()),
+    (
+        "the layer has no bytecode that Lambda would use",
+        lambda b: (b / "Layer/python" / COMPILED).write_bytes(bytecode(0b11)),
     ),
     ("Layer/python is missing", lambda b: (b / "Layer").rename(b / "x")),
 ]

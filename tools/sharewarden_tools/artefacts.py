@@ -17,7 +17,9 @@ from pathlib import Path
 
 #: Lambda takes 250 MB of function and layers; a layer that grows towards it would slow every cold start.
 MAX_BYTES = 60_000_000
-OURS = {"sharewarden", "requirements.in", "requirements.txt"}
+OURS = {"sharewarden", "requirements.in", "requirements.txt", "__pycache__"}
+#: Bytecode that is never compared with its source: Lambda's copy of the source has another time.
+UNCHECKED = b"\x01\x00\x00\x00"
 #: `e_machine` in the header of an ELF file.
 MACHINES = {"x86_64": 62, "arm64": 183}
 IMPORT = "import sys; sys.path[:0] = sys.argv[1:]; from app import handler; assert callable(handler)"
@@ -31,11 +33,20 @@ def faults(build: Path, pins: Path, architecture: str) -> Iterator[str]:
         return
     if (size := layer_bytes(build)) > MAX_BYTES:
         yield f"the layer has {size:,} bytes, more than {MAX_BYTES:,}"
+    if not _has_bytecode(layer):
+        yield "the layer has no bytecode that Lambda would use: each cold start would compile it all"
     yield from _distributions(layer, pins)
     yield from (f"{name} in the layer belongs to no pinned package" for name in sorted(_strangers(layer)))
     yield from _binaries(layer, architecture)
     for function in sorted(path.parent for path in build.glob("*/app.py")):
         yield from _function(function, layer, architecture)
+
+
+def _has_bytecode(layer: Path) -> bool:
+    """Our own modules stand for all: bytes 4-7 of a .pyc say how it is checked (PEP 552)."""
+    ours = list((layer / "sharewarden").rglob("*.py"))
+    compiled = [path.parent / "__pycache__" / f"{path.stem}.cpython-313.pyc" for path in ours]
+    return bool(ours) and all(path.is_file() and path.read_bytes()[4:8] == UNCHECKED for path in compiled)
 
 
 def layer_bytes(build: Path) -> int:
