@@ -18,6 +18,8 @@ def hold_until(record: JobRecord, boost: Boost, policy: Policy) -> int | None:
     evidence of a complete checkpoint, the policy's ``hold`` decides, and never less than ``min_runtime``.
     Events are cut to whole seconds, so a dispatch may look a second older than it was.
     """
+    if boost.waived is not None:
+        return None
     dispatched = dispatched_since(record)
     if dispatched is None or dispatched + SECOND <= boost.since:
         return None

@@ -36,6 +36,8 @@ class Boost(Frozen):
     until: int | None = None
     revoked: str | None = None
     """Id of the request that took it back at ``until``: it ends as ``revoked`` once nothing holds it."""
+    waived: str | None = None
+    """Id of the request that gave up its hold: a person takes the risk that the job is preempted."""
     end: BoostEnd | None = None
     ended_at: int | None = None
 
@@ -140,9 +142,26 @@ def end_boosts(
 
 def revoke(ledger: PriorityLedger, request: str, at: int) -> PriorityLedger:
     """The ledger with the boosts of people due now; a hold may still keep them."""
+    return _due_now(ledger, frozenset({"human"}), request, at)
+
+
+def revoke_all(ledger: PriorityLedger, request: str, at: int) -> PriorityLedger:
+    """The same for every boost, whoever gave it."""
+    return _due_now(ledger, frozenset({"human", "automatic"}), request, at)
+
+
+def waive(ledger: PriorityLedger, request: str) -> PriorityLedger:
+    """The ledger whose boosts hold nothing any more: one that has ended may still keep a restore waiting."""
+    boosts = tuple(
+        boost if boost.waived else boost.model_copy(update={"waived": request}) for boost in ledger.boosts
+    )
+    return ledger.model_copy(update={"boosts": boosts})
+
+
+def _due_now(ledger: PriorityLedger, kinds: frozenset[str], request: str, at: int) -> PriorityLedger:
     boosts = tuple(
         boost.model_copy(update={"until": min(at, boost.until or at), "revoked": request})
-        if boost.end is None and boost.kind == "human" and boost.revoked is None
+        if boost.end is None and boost.kind in kinds and boost.revoked is None
         else boost
         for boost in ledger.boosts
     )

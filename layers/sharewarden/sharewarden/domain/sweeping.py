@@ -30,6 +30,8 @@ class SweepState(Stored):
     until: int = 0
     next_queue: int = 0
     """Index into the sorted queues where the next sweep begins."""
+    finished_at: int = 0
+    """When a sweep last came to its end, for whoever asks whether they still do."""
     adopted: tuple[str, ...] = ()
 
     @property

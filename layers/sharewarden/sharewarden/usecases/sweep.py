@@ -124,7 +124,7 @@ def _finish(walk: _Pass) -> None:
     """Write the digest of what was adopted, and let the lease go."""
     state, now = _own(walk), walk.runtime.clock.now()
     facts = [digest(state.adopted, walk.started_at, walk.policy, now)] if state.adopted else []
-    free = state.model_copy(update={"holder": None, "until": 0, "adopted": ()})
+    free = state.model_copy(update={"holder": None, "until": 0, "adopted": (), "finished_at": now})
     walk.runtime.ledger.commit([free], facts, now)
 
 
