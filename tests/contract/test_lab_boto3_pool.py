@@ -151,6 +151,25 @@ def test_deleting_a_share_terminates_its_jobs(bench: Bench) -> None:
     assert bench.status(*jobs) == ["FAILED", "FAILED"]
 
 
+@pytest.mark.parametrize("last", ["share", "queue"])
+def test_deleting_twice_is_as_good_as_once(bench: Bench, last: str) -> None:
+    """While the share's job is still stopping, the same call comes again, or its queue is deleted as well."""
+    arn = bench.share()
+    job = bench.submit()
+    bench.until(job, "RUNNING")
+    bench.batch.update_quota_share(quotaShareArn=arn, state="DISABLED")
+    bench.batch.delete_quota_share(quotaShareArn=arn)
+    assert bench.batch.describe_quota_share(quotaShareArn=arn)["status"] == "DELETING"
+    if last == "share":
+        bench.batch.delete_quota_share(quotaShareArn=arn)
+    else:
+        bench.batch.update_job_queue(jobQueue="queue", state="DISABLED")
+        bench.batch.delete_job_queue(jobQueue="queue")
+    bench.pass_time(120)
+    assert bench.status(job) == ["FAILED"]
+    assert "share" in refused(bench.batch.describe_quota_share, quotaShareArn=arn)
+
+
 def test_shares_are_listed_and_paged(bench: Bench) -> None:
     for number in range(5):
         bench.share(f"s{number}", own=0)

@@ -26,6 +26,12 @@ DEFAULTS = {
     "MessageRetentionPeriod": "345600",
     "MaximumMessageSize": "1048576",
 }
+RANGES = {  # seconds and bytes (API_CreateQueue, API_SendMessage, API_ChangeMessageVisibility)
+    "VisibilityTimeout": (0, 43_200),
+    "DelaySeconds": (0, 900),
+    "MessageRetentionPeriod": (60, 1_209_600),
+    "MaximumMessageSize": (1_024, 1_048_576),
+}
 
 
 class Clock(Protocol):
@@ -96,12 +102,13 @@ class Queue:
     ) -> Message:
         """The stored message, or the earlier one of its de-duplication id within 5 minutes (FIFO)."""
         self._check_size(body, attributes or {})
+        _check_attributes(attributes or {})
         key = self._deduplication_key(body, group, deduplication_id, delay_s)
         now = self._clock.now()
         self._forget_accepted(now)
         if key and key in self._accepted:
             return self._accepted[key]
-        wait = int(self.settings["DelaySeconds"]) if delay_s is None else delay_s
+        wait = self._seconds("DelaySeconds", delay_s)
         message = self._new(body, now, now + wait * 1000, attributes or {}, group, key)
         self._messages[message.id] = message
         if key:
@@ -112,7 +119,7 @@ class Queue:
         """Up to ``limit`` messages, now hidden; a FIFO group with a message in flight gives nothing."""
         now = self._clock.now()
         self._drop_expired(now)
-        wait = int(self.settings["VisibilityTimeout"]) if visibility_s is None else visibility_s
+        wait = self._seconds("VisibilityTimeout", visibility_s)
         received: list[Message] = []
         for message in self._deliverable(now):
             if len(received) == limit:
@@ -136,9 +143,10 @@ class Queue:
 
     def change_visibility(self, receipt: str, visibility_s: int) -> None:
         message, now = self._by_receipt(receipt), self._clock.now()
+        wait = self._seconds("VisibilityTimeout", visibility_s)
         if message is None or message.receipt != receipt or message.visible_at <= now:
             raise ApiError("MessageNotInflight", f"{receipt} is not in flight", 400)
-        message.visible_at = now + visibility_s * 1000
+        message.visible_at = now + wait * 1000
 
     def purge(self) -> None:
         self._messages.clear()
@@ -156,6 +164,9 @@ class Queue:
         in_flight = sum(1 for message in hidden if message.receive_count)
         delayed = len(hidden) - in_flight
         return {"visible": len(self._messages) - len(hidden), "in_flight": in_flight, "delayed": delayed}
+
+    def _seconds(self, name: str, given: int | None) -> int:
+        return _within(name, self.settings[name] if given is None else given)
 
     def _new(self, body: str, now: int, visible_at: int, attributes: Any, group: Any, key: Any) -> Message:
         self._sent += 1
@@ -241,6 +252,8 @@ class QueueSystem:
         """``settings`` as the attributes of CreateQueue. The same name with other settings is an error."""
         settings = dict(settings or {})
         _check_name(name, settings)
+        for setting in settings.keys() & RANGES.keys():
+            _within(setting, settings[setting])
         existing = self._queues.get(name)
         if existing and any(existing.settings.get(key) != value for key, value in settings.items()):
             raise ApiError("QueueNameExists", f"{name} exists with other attributes", 400)
@@ -284,6 +297,25 @@ def _redrive_policy(settings: Mapping[str, str]) -> dict[str, Any]:
         return {"arn": str(policy["deadLetterTargetArn"]), "receives": int(policy["maxReceiveCount"])}
     except (ValueError, TypeError, KeyError) as error:
         raise invalid("RedrivePolicy", "it needs deadLetterTargetArn and maxReceiveCount, as JSON") from error
+
+
+def _within(name: str, value: int | str) -> int:
+    low, high = RANGES[name]
+    try:
+        number = int(value)
+    except ValueError:
+        number = -1
+    if not low <= number <= high:
+        raise invalid(name, f"it must be between {low} and {high}")
+    return number
+
+
+def _check_attributes(attributes: Mapping[str, Mapping[str, str]]) -> None:
+    for name, value in attributes.items():
+        kind = value["DataType"].partition(".")[0]
+        member = {"String": "StringValue", "Number": "StringValue", "Binary": "BinaryValue"}.get(kind)
+        if not value.get(member or ""):
+            raise invalid("MessageAttributes", f"{name} needs a type String, Number or Binary and its value")
 
 
 def _check_name(name: str, settings: Mapping[str, str]) -> None:
