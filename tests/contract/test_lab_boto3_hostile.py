@@ -176,9 +176,9 @@ CONFIG = st.fixed_dictionaries(
 def test_any_payload_is_refused_waits_or_ends(members: dict[str, Any], config: Any) -> None:
     bench = Bench()
     bench.share()
-    given_config = {"ResourceConfig": config} if config else {}
+    stranger = members | ({"ResourceConfig": config} if config else {})
     try:
-        job = bench.submit(serviceRequestPayload=payload_with(**members, **given_config))
+        job = bench.submit(serviceRequestPayload=payload_with(**stranger))
     except bench.batch.exceptions.ClientException:
         return
     bench.pass_time(100_000)

@@ -163,6 +163,7 @@ def test_deleting_twice_is_as_good_as_once(bench: Bench, last: str) -> None:
     if last == "share":
         bench.batch.delete_quota_share(quotaShareArn=arn)
     else:
+        bench.pass_time(2.5)  # so that the queue is the first to notice that no job is left
         bench.batch.update_job_queue(jobQueue="queue", state="DISABLED")
         bench.batch.delete_job_queue(jobQueue="queue")
     bench.pass_time(120)

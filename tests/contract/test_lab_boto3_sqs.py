@@ -332,6 +332,11 @@ def test_a_queue_is_found_by_name_and_created_once(queues: Sqs) -> None:
             "same type",
         ),
         ("work", {"Nonsense": "1"}, "Nonsense"),
+        ("work", {"VisibilityTimeout": "soon"}, "VisibilityTimeout"),
+        ("work", {"VisibilityTimeout": "43201"}, "VisibilityTimeout"),
+        ("work", {"DelaySeconds": "-1"}, "DelaySeconds"),
+        ("work", {"MessageRetentionPeriod": "59"}, "MessageRetentionPeriod"),
+        ("work", {"MaximumMessageSize": "1023"}, "MaximumMessageSize"),
     ],
 )
 def test_a_wrong_queue_is_refused(queues: Sqs, name: str, attributes: dict[str, str], text: str) -> None:
@@ -360,6 +365,16 @@ def test_a_wrong_queue_is_refused(queues: Sqs, name: str, attributes: dict[str, 
             },
             "MessageSystemAttributes",
         ),
+        ("work", {"MessageBody": "a", "DelaySeconds": 901}, "DelaySeconds"),
+        *(
+            ("work", {"MessageBody": "a", "MessageAttributes": {"who": value}}, "who needs a type")
+            for value in (
+                {"DataType": "String"},
+                {"DataType": "Number", "StringValue": ""},
+                {"DataType": "Binary.gif", "StringValue": "a"},
+                {"DataType": "Colour", "StringValue": "red"},
+            )
+        ),
     ],
 )
 def test_a_wrong_message_is_refused(queues: Sqs, queue: str, message: dict[str, Any], text: str) -> None:
@@ -367,6 +382,19 @@ def test_a_wrong_message_is_refused(queues: Sqs, queue: str, message: dict[str, 
     with pytest.raises(queues.api.exceptions.ClientError, match=text):
         queues.api.send_message(QueueUrl=url, **message)
     assert queues.bodies(url) == []
+
+
+@pytest.mark.parametrize("seconds", [-1, 43_201])
+def test_a_message_is_hidden_for_twelve_hours_at_most(queues: Sqs, seconds: int) -> None:
+    url = queues.create("work")
+    queues.send(url, "a")
+    with pytest.raises(queues.api.exceptions.ClientError, match="VisibilityTimeout"):
+        queues.receive(url, VisibilityTimeout=seconds)
+    (message,) = queues.receive(url)
+    with pytest.raises(queues.api.exceptions.ClientError, match="VisibilityTimeout"):
+        queues.api.change_message_visibility(
+            QueueUrl=url, ReceiptHandle=message["ReceiptHandle"], VisibilityTimeout=seconds
+        )
 
 
 @pytest.mark.parametrize("limit", [0, 11])
