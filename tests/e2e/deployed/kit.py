@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 import time
@@ -11,13 +10,14 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from sharewarden.domain.audit import AuditRecord
-from sharewarden.domain.record import JobRecord
+from sharewarden.domain.observation import TERMINAL
+from sharewarden.domain.record import JobRecord, status
 from sharewarden.ports import Runtime
 from sharewarden_tools.cli.deployment import open_deployment
 from sharewarden_tools.emulator.deployed import STACK, Deployed
-from sharewarden_tools.emulator.process import ROOT_USER
+from sharewarden_tools.emulator.process import ROOT_USER, clean_environment
 from sharewarden_tools.lab import Options
-from sharewarden_tools.local.environment import OWN_MACHINE, aws_environment
+from sharewarden_tools.local.environment import aws_environment
 from sharewarden_tools.stories.three_team import submit
 
 #: Seconds where AWS takes minutes.
@@ -65,10 +65,15 @@ class Pool:
     def describe(self, name: str) -> Mapping[str, Any]:
         return dict(self.batch.describe_service_job(jobId=self.jobs[name]))
 
-    def wait_for(self, **states: str) -> None:
-        """Until each job is in this state in Batch; ``_`` stands for the hyphen in its name."""
-        for name, state in states.items():
-            until(lambda job=name.replace("_", "-"): self.describe(job)["status"], lambda seen, s=state: seen == s)
+    def status(self, name: str) -> str:
+        return str(self.describe(name)["status"])
+
+    def priority(self, name: str) -> int:
+        return int(self.describe(name)["schedulingPriority"])
+
+    def wait_for(self, state: str, *names: str) -> None:
+        """Until each job is in this state in Batch."""
+        until(lambda: {name: self.status(name) for name in names}, lambda seen: set(seen.values()) == {state})
 
     def record(self, name: str) -> JobRecord | None:
         return self.runtime.ledger.load(JobRecord, self.jobs[name])
@@ -96,15 +101,18 @@ class Pool:
     def settle_down(self) -> None:
         """End what still lives, so that the next test finds the pool empty."""
         for name, job in self.jobs.items():
-            if self.describe(name)["status"] not in ("SUCCEEDED", "FAILED"):
+            if self.status(name) not in TERMINAL:
                 self.batch.terminate_service_job(jobId=job, reason="the test is over")
-        for name in self.jobs:
-            until(lambda job=name: self.record(job), lambda record: record is not None and record.end is not None)
+        until(lambda: [name for name in self.jobs if not self.ended(name)], lambda alive: alive == [])
+
+    def ended(self, name: str) -> bool:
+        """Whether its record says so; the audit may still wait for an event that is late."""
+        record = self.record(name)
+        return record is not None and status(record) in TERMINAL
 
 
 def run(command: list[str], environment: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
     """A program as somebody with these variables runs it."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
     return subprocess.run(
-        command, env={**kept, **OWN_MACHINE, **environment}, capture_output=True, text=True, check=False
+        command, env=clean_environment(environment), capture_output=True, text=True, check=False
     )

@@ -5,7 +5,6 @@ import sys
 import threading
 
 from sharewarden_tools.cli.serve import QUICK
-from sharewarden_tools.lab.server import PortInUseError
 from sharewarden_tools.policy_file import load_policy
 from sharewarden_tools.stories.three_team import create_pool
 
@@ -23,7 +22,7 @@ def main() -> int:
             create_pool(stack)
             _show(stack)
             stop.wait()
-    except (EmulatorError, PortInUseError) as error:
+    except EmulatorError as error:
         print(error, file=sys.stderr)
         return 1
     return 0

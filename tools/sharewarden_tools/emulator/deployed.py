@@ -38,22 +38,25 @@ _MOST_ENTRIES = 10  # of PutEvents
 
 @dataclass(frozen=True)
 class Setup:
-    """How a deployment starts; ``port`` is the lab's, 0 for any free one."""
+    """How a deployment starts; ``host`` is the address of this machine that its servers listen on."""
 
     options: Options = field(default_factory=Options)
     policy: Policy = field(default_factory=Policy)
     seed: int = 0
-    port: int = 0
+    host: str = "127.0.0.1"
 
 
 @contextmanager
 def deployed(setup: Setup) -> Iterator[Deployed]:
-    """Start the lab and the emulator, deploy, and stop it all. Raises EmulatorError, PortInUseError."""
+    """Start the lab and the emulator, deploy, and stop it all. Raises EmulatorError."""
     clock = WallClock()
     lab = Lab(clock=clock, options=setup.options, seed=setup.seed, account=ACCOUNT, region=REGION)
     delivery = Delivery(clock, setup.seed)
     lab.subscribe(delivery.accept)
-    with LabServer(lab, clock, port=setup.port) as server, emulator(_lab_endpoints(server)) as aws:
+    with (
+        LabServer(lab, clock, setup.host) as server,
+        emulator(_lab_endpoints(server), setup.host) as aws,
+    ):
         stack = Deployed(lab, server, delivery, aws)
         stack.deploy()
         stack.put_policy(setup.policy)
@@ -78,7 +81,8 @@ class Deployed:
 
     def environment(self, user: str) -> dict[str, str]:
         """The variables that point an AWS SDK, the AWS CLI or SAM here; Batch knows any user by name."""
-        return {"AWS_ENDPOINT_URL": self.aws.url, **_lab_endpoints(self.server), **credentials(user, REGION)}
+        places = {"AWS_ENDPOINT_URL": self.aws.url, **_lab_endpoints(self.server)}
+        return {**places, **credentials(user, REGION), "NO_PROXY": self.aws.host, "no_proxy": self.aws.host}
 
     def client(self, service: str, user: str = ROOT_USER) -> Any:
         with aws_environment(self.environment(user)):
@@ -107,6 +111,12 @@ class Deployed:
             StackName=STACK, LogicalResourceId=logical_id
         )
         return str(answer["StackResourceDetail"]["PhysicalResourceId"])
+
+    def variables(self) -> dict[str, str]:
+        """What the deployed functions find in their environment."""
+        name = self.physical_id("React")
+        found = self.client("lambda").get_function_configuration(FunctionName=name)
+        return dict(found["Environment"]["Variables"])
 
     def put_policy(self, policy: Policy) -> None:
         """Put the policy in force; the functions see it within a minute."""
@@ -147,7 +157,9 @@ class Deployed:
         client = self.client("lambda")
         for source in client.list_event_source_mappings()["EventSourceMappings"]:
             if "ScalingConfig" in source:
-                client.update_event_source_mapping(UUID=source["UUID"], ScalingConfig={"MaximumConcurrency": 2})
+                client.update_event_source_mapping(
+                    UUID=source["UUID"], ScalingConfig={"MaximumConcurrency": 2}
+                )
 
     def _acting_as(self, access_key: str) -> AbstractContextManager[None]:
         """Who CloudTrail says it was: temporary keys are the functions', and of those apply alone writes."""

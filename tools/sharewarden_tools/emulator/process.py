@@ -34,8 +34,13 @@ class EmulatorError(Exception):
 class Emulator:
     """A running emulator."""
 
-    url: str
+    host: str
+    port: int
     process: subprocess.Popen[bytes]
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.host}:{self.port}"
 
     def workers(self, function: str) -> list[int]:
         """Ids of the processes in which functions run whose name contains this."""
@@ -49,38 +54,47 @@ class Emulator:
 
 
 @contextmanager
-def emulator(endpoints: Mapping[str, str]) -> Iterator[Emulator]:
+def emulator(endpoints: Mapping[str, str], host: str) -> Iterator[Emulator]:
     """Start it and stop it. ``endpoints`` reach its functions as they are: variables ``AWS_ENDPOINT_URL_*``.
 
     IAM is enforced for what the emulator itself serves. Raises EmulatorError.
     """
-    port = _free_port()
+    port = _free_port(host)
     LOGS.mkdir(exist_ok=True)
     log = LOGS / "emulator.log"
-    with tempfile.TemporaryDirectory(prefix="sharewarden-", dir=_memory()) as folder, log.open("wb") as output:
+    with (
+        tempfile.TemporaryDirectory(prefix="sharewarden-", dir=_memory()) as folder,
+        log.open("wb") as output,
+    ):
         process = subprocess.Popen(
             [_python(), str(Path(__file__).with_name("server.py"))],
-            env={**_settings(port, folder), **endpoints},
+            env={**_settings(host, port, folder), **endpoints},
             stdout=output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
         try:
-            _wait_until_ready(process, port, log)
-            yield Emulator(f"http://127.0.0.1:{port}", process)
+            _wait_until_ready(process, host, port, log)
+            yield Emulator(host, port, process)
         finally:
             _stop(process)
 
 
-def run(command: list[str], environment: Mapping[str, str], log: Path) -> None:
-    """Run a program against the emulator, its output in ``log``. Raises EmulatorError."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
-    with log.open("wb") as output:
-        ended = subprocess.run(
-            command, env={**kept, **OWN_MACHINE, **environment}, stdout=output, stderr=output, check=False
-        )
+def run(command: list[str], environment: Mapping[str, str], log: Path) -> str:
+    """What a program that works on the emulator printed; all of it is in ``log``. Raises EmulatorError."""
+    ended = subprocess.run(
+        command, env=clean_environment(environment), capture_output=True, check=False, text=True
+    )
+    log.write_text(ended.stdout + ended.stderr, encoding="utf-8")
     if ended.returncode:
         raise EmulatorError(f"{Path(command[0]).name} failed ({ended.returncode}); see {log}:\n{_tail(log)}")
+    return ended.stdout
+
+
+def clean_environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """This process's environment with these AWS settings, and none of the user's own."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+    return {**kept, **OWN_MACHINE, **variables}
 
 
 def _memory() -> str | None:
@@ -95,39 +109,41 @@ def _python() -> str:
     return str(python)
 
 
-def _settings(port: int, folder: str) -> dict[str, str]:
+def _settings(host: str, port: int, folder: str) -> dict[str, str]:
     """The emulator's environment, which its functions inherit, so nothing of the user's own is in it."""
     return {
         "PATH": os.environ["PATH"],
         "TMPDIR": folder,
-        "BIND_HOST": "127.0.0.1",
-        "MINISTACK_HOST": "127.0.0.1",
+        "BIND_HOST": host,
+        "MINISTACK_HOST": host,
         "GATEWAY_PORT": str(port),
         "MINISTACK_ACCOUNT_ID": ACCOUNT,
         "AUTH": "true",
         "SFTP_ENABLED": "0",
         "IOT_MTLS_ENABLED": "0",
         **OWN_MACHINE,
+        "NO_PROXY": host,
+        "no_proxy": host,
         **credentials(ROOT_USER, REGION),
     }
 
 
-def _free_port() -> int:
+def _free_port(host: str) -> int:
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((host, 0))
         return int(probe.getsockname()[1])
 
 
-def _wait_until_ready(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+def _wait_until_ready(process: subprocess.Popen[bytes], host: str, port: int, log: Path) -> None:
     give_up = time.monotonic() + STARTS_WITHIN
-    while not _answers(port):
+    while not _answers(host, port):
         if process.poll() is not None or time.monotonic() > give_up:
             raise EmulatorError(f"the local AWS did not start; see {log}:\n{_tail(log)}")
         time.sleep(0.1)
 
 
-def _answers(port: int) -> bool:
-    connection = HTTPConnection("127.0.0.1", port, timeout=1)
+def _answers(host: str, port: int) -> bool:
+    connection = HTTPConnection(host, port, timeout=1)
     try:
         connection.request("GET", "/_ministack/health")
         return connection.getresponse().status == 200
