@@ -78,6 +78,14 @@ deploy-local: build $(VENV)/.dev.stamp $(EMULATOR_VENV)/.stamp  ## Deploy the bu
 e2e: build $(VENV)/.dev.stamp $(EMULATOR_VENV)/.stamp $(SAGEMAKER_VENV)/.stamp  ## Run the end-to-end suite against such a deployment of its own
 	@$(bin)/python -m pytest -q -m deployed tests/e2e/deployed $(ARGS)
 
+.PHONY: sam-local
+sam-local: build $(VENV)/.dev.stamp $(EMULATOR_VENV)/.stamp  ## Run each function by `sam local` against such a deployment (Docker on Linux)
+	@bash tools/sam_local/run.sh $(bin)/python $(SAM_VENV)
+
+.PHONY: events
+events: $(VENV)/.demo.stamp  ## Make the functions' payloads in events/functions anew, by the lab
+	@$(bin)/python -m sharewarden_tools.samples events/functions
+
 .PHONY: pr
 pr: lint test scan build  ## Run every gate, as before a pull request
 
@@ -89,6 +97,7 @@ pins: $(VENV)/.dev.stamp  ## Compile the pinned, hashed requirements anew (ARGS=
 	$(compile_pins) $(ARGS) requirements-sam.in -o requirements-sam.txt
 	$(compile_pins) $(ARGS) requirements-emulator.in -o requirements-emulator.txt
 	$(compile_pins) $(ARGS) requirements-sagemaker.in -o requirements-sagemaker.txt
+	$(compile_pins) $(ARGS) tools/sam_local/requirements-runtime.in -o tools/sam_local/requirements-runtime.txt
 	$(compile_pins) $(ARGS) requirements-scan.in -o requirements-scan.txt
 
 .PHONY: clean
