@@ -20,6 +20,8 @@ BESIDE = {
     "r": "tests/simulation/test_lab_scheduler_rules.py",
     "w": "tests/simulation/test_lab_scheduler_laws.py",
 }
+#: The local AWS that the template is deployed into.
+DEPLOYED = {"d": "tests/e2e/deployed/test_*.py"}
 
 
 def code_of(pattern: str) -> str:
@@ -27,7 +29,7 @@ def code_of(pattern: str) -> str:
 
 
 def test_every_named_test_exists() -> None:
-    code = {key: code_of(pattern) for key, pattern in (DRIVEN_BY_BOTO3 | BESIDE).items()}
+    code = {key: code_of(pattern) for key, pattern in (DRIVEN_BY_BOTO3 | BESIDE | DEPLOYED).items()}
     named = re.findall(r"`(\w):(test_\w+)`", DOCUMENT)
     assert len(named) > 100
     assert [name for key, name in named if f"def {name}(" not in code[key]] == []
@@ -35,7 +37,7 @@ def test_every_named_test_exists() -> None:
 
 def test_every_row_names_a_test_that_is_driven_by_boto3() -> None:
     rows = [line for line in DOCUMENT.splitlines() if line.startswith("| ") and "Behaviour" not in line]
-    driven = re.compile(f"`[{''.join(DRIVEN_BY_BOTO3)}]:test_")
+    driven = re.compile(f"`[{''.join(DRIVEN_BY_BOTO3 | DEPLOYED)}]:test_")
     assert len(rows) > 70
     assert [row for row in rows if not driven.search(row)] == []
 

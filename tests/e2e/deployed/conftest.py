@@ -1,4 +1,4 @@
-"""One deployment for the whole suite; every test finds its pool empty and leaves it so."""
+"""One deployment a module; every test finds its pool empty and leaves it so."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker("deployed")
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def stack() -> Iterator[Deployed]:
     with deployed(Setup(options=SECONDS, policy=load_policy())) as running:
         create_pool(running)

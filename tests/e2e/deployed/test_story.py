@@ -68,7 +68,7 @@ def kinds_of_preemption(pool: Pool) -> dict[str, list[Any]]:
     return {name: kinds for name, kinds in found.items() if kinds}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def ana(stack: Deployed) -> Mapping[str, str]:
     """Somebody who may ask for bumps, and find the stack: `--stack` looks it up."""
     variables = stack.user("ana", "AdminPolicyArn")
