@@ -165,7 +165,7 @@ def test_what_the_lab_does_not_have_is_named(request_: Request, status: int, tex
     )
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b"\xff"])
+@pytest.mark.parametrize("body", [b"{", b"[]", b"\xff", b"[" * 100_000], ids=lambda body: body[:3])
 def test_a_body_that_is_no_json_object_is_a_serialization_exception(body: bytes) -> None:
     response = wire_of(UpdateServiceJob=JOB)[0].answer(post("/v1/updateservicejob", body))
     assert (response.status, response.headers["x-amzn-ErrorType"]) == (400, "SerializationException")

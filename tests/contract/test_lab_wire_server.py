@@ -185,9 +185,10 @@ def test_wall_time_moves_when_something_is_due() -> None:
         assert lab.moved_past_due.wait(10)
 
 
-def test_a_request_that_makes_something_due_wakes_the_clock() -> None:
+@pytest.mark.parametrize("due", [None, 10**18], ids=["nothing due", "due in aeons"])
+def test_a_request_that_makes_something_due_wakes_the_clock(due: int | None) -> None:
     clock = WallClock()
-    lab = FakeLab()
+    lab = FakeLab(due)
 
     def stop(params: dict[str, Any]) -> dict[str, Any]:
         lab.due = clock.now() + 30
