@@ -33,9 +33,7 @@ def started(one: World, **more: Any) -> None:
     """The bump has started the job a minute ago."""
     one.clock.advance(MINUTE)
     known = one.batch.descriptions[JOB]
-    one.batch.tell(
-        known.model_copy(update={"status": "RUNNING", "scheduled_at": one.clock.now()} | more)
-    )
+    one.batch.tell(known.model_copy(update={"status": "RUNNING", "scheduled_at": one.clock.now()} | more))
     one.clock.advance(MINUTE)
 
 

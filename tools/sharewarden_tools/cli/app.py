@@ -39,6 +39,7 @@ Local = Annotated[bool, typer.Option("--local", help="Work on the local stack of
 Port = Annotated[int, typer.Option(min=0, max=65_535, help="Port on 127.0.0.1; 0 takes any free one.")]
 Job = Annotated[str, typer.Argument(metavar="JOB", help="Id, ARN, or a name that only one job has.")]
 Reason = Annotated[str, typer.Option(help="Why; it goes on record.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
 Priority = typer.Option(min=0, max=9999, help="The priority to reach.")
 Points = typer.Option(min=1, max=9999, help="The points to add.")
 
@@ -108,6 +109,53 @@ def unbump(
     raise typer.Exit(work.unbump_job(_open(stack, local), job, reason=reason, as_json=as_json))
 
 
+@app.command(epilog=EXIT_CODES)
+def doctor(*, stack: Stack = None, local: Local = False, as_json: Json = False) -> None:
+    """Look whether a deployment works. Reads only."""
+    raise typer.Exit(_work("doctor").doctor(_open_site(stack, local), as_json=as_json))
+
+
+@app.command(epilog=EXIT_CODES)
+def redrive(  # noqa: PLR0913 - one parameter an option
+    *,
+    only: Annotated[str | None, typer.Option(metavar="TEXT", help="Those whose reason contains it.")] = None,
+    discard: Annotated[
+        str | None, typer.Option(metavar="WHY", help="Delete them instead, for good; why goes on record.")
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Print the bodies too, without what is private.")
+    ] = False,
+    yes: Yes = False,
+    stack: Stack = None,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """Show the dead letters and send them back to where they came from."""
+    work = _work("redrive")
+    asked = work.Asked(only, discard, show, yes)
+    raise typer.Exit(work.redrive(_open_site(stack, local), asked, as_json=as_json))
+
+
+@app.command(epilog=EXIT_CODES)
+def drain(  # noqa: PLR0913 - one parameter an option
+    *,
+    reason: Reason = "drained before Sharewarden is taken away",
+    now: Annotated[
+        bool,
+        typer.Option("--now", help="Do not wait for holds: jobs that a boost started are likelier victims."),
+    ] = False,
+    timeout: Annotated[str, typer.Option(help="Stop waiting after this time: 30m, 4h.")] = "1h",
+    yes: Yes = False,
+    stack: Stack = None,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """End every boost and wait until each job is back at its base, before an uninstall."""
+    work = _work("drain")
+    asked = work.Asked(reason, now, timeout, yes)
+    raise typer.Exit(work.drain(_open_site(stack, local), asked, as_json=as_json))
+
+
 @audit_app.command("list", epilog=EXIT_CODES)
 def audit_list(
     *,
@@ -140,6 +188,10 @@ def local_serve(
 
 def _open(stack: str | None, local: bool) -> Any:
     return _work("deployment").open_deployment(stack, local=local)
+
+
+def _open_site(stack: str | None, local: bool) -> Any:
+    return import_module("sharewarden_tools.operations.site").open_site(stack, local=local)
 
 
 def _work(module: str) -> Any:

@@ -54,8 +54,12 @@ class Deployment:
             for arn in sorted(self.runtime.queues)
         ]
         paused = ["PAUSED"] if policy.paused else []
-        where = f"{self.name}, account {self.account}, {self.region}, as {self.actor}"
-        note(f"{where}; {', '.join(modes + paused)}")
+        note(f"{self.where}; {', '.join(modes + paused)}")
+
+    @property
+    def where(self) -> str:
+        """Stack, account, Region and caller on one line."""
+        return f"{self.name}, account {self.account}, {self.region}, as {self.actor}"
 
     def job(self, text: str) -> str:
         """Id or ARN of the job that the text names. Raises BadInput, Unavailable."""
@@ -87,15 +91,24 @@ def open_deployment(stack: str | None, *, local: bool) -> Deployment:
     return _local() if stack is None else _deployed(stack)
 
 
-def _local() -> Deployment:
+def read_local() -> dict[str, Any]:
+    """What the local stack that runs here says of itself. Raises BadInput when none does."""
     try:
-        found = json.loads(LOCAL_FILE.read_text(encoding="utf-8"))
+        return dict(json.loads(LOCAL_FILE.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
         raise BadInput(
             f"{LOCAL_FILE}: no local stack runs here; start one with: sharewarden local serve"
         ) from error
-    actor = getpass.getuser()
-    with aws_environment(found["environment"] | credentials(actor, found["region"])):
+
+
+def local_environment(found: Mapping[str, Any]) -> dict[str, str]:
+    """The variables that make the caller known to that local stack."""
+    return dict(found["environment"] | credentials(getpass.getuser(), found["region"]))
+
+
+def _local() -> Deployment:
+    found, actor = read_local(), getpass.getuser()
+    with aws_environment(local_environment(found)):
         runtime = aws_runtime(found["variables"])
         return Deployment(
             "local stack", found["account"], found["region"], actor, runtime, boto3.client("batch")
@@ -111,12 +124,13 @@ def _deployed(name: str) -> Deployment:
         account=identity["Account"],
         region=batch.meta.region_name,
         actor=identity["Arn"],
-        runtime=aws_runtime(stack_variables(_describe(name))),
+        runtime=aws_runtime(stack_variables(describe_stack(name))),
         batch=batch,
     )
 
 
-def _describe(name: str) -> Mapping[str, Any]:
+def describe_stack(name: str) -> Mapping[str, Any]:
+    """What CloudFormation says of the stack. Raises BadInput when there is none, and Unavailable."""
     try:
         with asking("DescribeStacks"):
             return dict(

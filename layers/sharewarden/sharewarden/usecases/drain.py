@@ -34,7 +34,7 @@ class DrainRequest(Frozen):
 
 
 class Remaining(Frozen):
-    """A job that is not back at its base. ``why`` it is not; ``until`` when its hold runs out, if one is known."""
+    """A job that is not back at its base, and ``why``; ``until`` is when its hold runs out, if one is known."""
 
     job: str
     name: str
@@ -80,9 +80,7 @@ def _one(runtime: Runtime, request: DrainRequest, record: JobRecord) -> Remainin
         description = runtime.batch.describe(record.arn)
         if description is None:
             return _told(record, "Batch knows no such job any more; the sweep will let it go")
-        decision = change(
-            runtime, record.job, lambda found: _step(found, description, request, policy, now)
-        )
+        decision = change(runtime, record.job, lambda found: _step(found, description, request, policy, now))
     except Unavailable as error:
         return _told(record, f"AWS could not be asked: {error}")
     with suppress(Unavailable):  # the wish is committed: the next call, or a sweep, brings it to ``apply``

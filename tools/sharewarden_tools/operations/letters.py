@@ -1,0 +1,127 @@
+"""Dead letters: why each lies there, where it came from, and whether it would fail again."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pydantic import ValidationError
+from sharewarden.events import BadEvent, observe
+from sharewarden.intake import WishMessage
+
+Home = Literal["EventsQueue", "WishesQueue"]
+
+#: Members of an event that may hold what is nobody's business, wherever they stand (SageMaker API reference,
+#: CreateTrainingJob; CloudTrail user guide, userIdentity).
+_PRIVATE = re.compile(
+    r"hyper.?parameters|environment|servicerequestpayload|accesskeyid|secret|token|password|credential",
+    re.IGNORECASE,
+)
+_UNPRINTABLE = re.compile(r"[^\x20-\x7e\xa0-\ud7ff\ue000-\ufffd]")
+_HIDDEN = "(hidden)"
+
+
+@dataclass(frozen=True)
+class Letter:
+    """One message of a dead-letter queue. ``queue`` is that queue's logical id; ``sent_at`` epoch ms."""
+
+    id: str
+    queue: str
+    receipt: str
+    body: str
+    sent_at: int
+    attributes: Mapping[str, str]
+    group: str | None = None
+
+    @property
+    def home(self) -> Home:
+        """The queue that it came from: apply buries its messages among the events'."""
+        wishes = self.queue == "WishesDeadLetters" or self.attributes.get("origin") == "wishes"
+        return "WishesQueue" if wishes else "EventsQueue"
+
+    @property
+    def origin(self) -> str:
+        """Who gave it up."""
+        if "RULE_ARN" in self.attributes:
+            return f"EventBridge, rule {self.attributes['RULE_ARN'].rpartition('/')[2]}"
+        if "origin" in self.attributes:
+            return "apply" if self.attributes["origin"] == "wishes" else "react"
+        return f"SQS, from {self.home}"
+
+    @property
+    def reason(self) -> str:
+        """Why it lies here, on one printable line."""
+        if "ERROR_CODE" in self.attributes:
+            return printable(_delivery(self.attributes))
+        return printable(self.attributes.get("reason", "received too often without being finished"))
+
+    @property
+    def job(self) -> str | None:
+        """The job of a wish; its message group, since the wishes of a job stay in order."""
+        wish = _wish(self.body)
+        return self.group or (wish.job if wish else None)
+
+    @property
+    def fault(self) -> str | None:
+        """Why this version of the code could not read it either; None when it could."""
+        if self.home == "WishesQueue":
+            return None if _wish(self.body) else "not a wish"
+        try:
+            observe(json.loads(self.body))
+        except (ValueError, RecursionError, BadEvent) as error:
+            return printable(str(error))
+        return None
+
+    def shown(self) -> str:
+        """The body for a person: what may be private is hidden, and so is all that is no JSON."""
+        try:
+            return json.dumps(_masked(json.loads(self.body)), indent=2)
+        except (ValueError, RecursionError):
+            return f"(no JSON, {len(self.body.encode())} bytes)"
+
+
+def read_letter(queue: str, message: Mapping[str, Any]) -> Letter:
+    """The message as ReceiveMessage gave it."""
+    system = message.get("Attributes", {})
+    attributes = message.get("MessageAttributes", {})
+    return Letter(
+        id=message["MessageId"],
+        queue=queue,
+        receipt=message["ReceiptHandle"],
+        body=message.get("Body", ""),
+        sent_at=int(system.get("SentTimestamp", 0)),
+        attributes={name: value.get("StringValue", "") for name, value in attributes.items()},
+        group=system.get("MessageGroupId"),
+    )
+
+
+def printable(text: str) -> str:
+    """The text without what could move the cursor or hide a line of a terminal."""
+    return _UNPRINTABLE.sub("?", text)
+
+
+def _delivery(attributes: Mapping[str, str]) -> str:
+    """What EventBridge says (user guide, Using dead-letter queues to process undelivered events)."""
+    text = f"{attributes['ERROR_CODE']}: {attributes.get('ERROR_MESSAGE', 'no message')}"
+    more = [
+        f"{name.lower().replace('_', ' ')} {attributes[name]}"
+        for name in ("EXHAUSTED_RETRY_CONDITION", "RETRY_ATTEMPTS")
+        if name in attributes
+    ]
+    return f"{text} ({', '.join(more)})" if more else text
+
+
+def _wish(body: str) -> WishMessage | None:
+    try:
+        return WishMessage.model_validate_json(body)
+    except ValidationError:
+        return None
+
+
+def _masked(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _HIDDEN if _PRIVATE.search(key) else _masked(item) for key, item in value.items()}
+    return [_masked(item) for item in value] if isinstance(value, list) else value
