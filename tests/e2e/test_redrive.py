@@ -98,8 +98,7 @@ def test_redrive_shows_why_and_moves_each_back(stack: LocalStack, capsys: pytest
     shown, err = capsys.readouterr()
     assert (
         "EventsDeadLetters      1  oldest 2 h ago  from EventBridge, rule stack-PreemptionRule-1: "
-        "NO_PERMISSIONS: denied (retry attempts 0)"
-        in shown
+        "NO_PERMISSIONS: denied (retry attempts 0)" in shown
     )
     assert "from apply: Unavailable: DescribeServiceJob: throttled" in shown
     assert "WishesDeadLetters      1  oldest 2 h ago  from SQS, from WishesQueue: received too often" in shown

@@ -20,7 +20,6 @@ _PRIVATE = re.compile(
     r"hyper.?parameters|environment|servicerequestpayload|accesskeyid|secret|token|password|credential",
     re.IGNORECASE,
 )
-_UNPRINTABLE = re.compile(r"[^\x20-\x7e\xa0-\ud7ff\ue000-\ufffd]")
 _HIDDEN = "(hidden)"
 
 
@@ -100,7 +99,7 @@ def read_letter(queue: str, message: Mapping[str, Any]) -> Letter:
 
 def printable(text: str) -> str:
     """The text without what could move the cursor or hide a line of a terminal."""
-    return _UNPRINTABLE.sub("?", text)
+    return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def _delivery(attributes: Mapping[str, str]) -> str:
