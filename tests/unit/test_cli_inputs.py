@@ -5,9 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sharewarden.domain.observation import ShareDescription
 from sharewarden.ports import Runtime, Unavailable
 from sharewarden_tools.cli import main
-from sharewarden_tools.cli.audit import parse_since
+from sharewarden_tools.cli.audit import list_audit, parse_since
 from sharewarden_tools.cli.deployment import LOCAL_FILE, Deployment, stack_variables
 from sharewarden_tools.cli.output import BadInput
 from sharewarden_tools.memory import (
@@ -58,9 +59,10 @@ def test_anything_else_is_no_since(text: str) -> None:
 class Listing:
     """A Batch client that lists these jobs, whatever it is asked for."""
 
-    def __init__(self, *rows: tuple[str, str]) -> None:
+    def __init__(self, *rows: tuple[str, str], name: str = "train") -> None:
         self._rows = [
-            {"jobId": job, "jobArn": f"arn:{job}", "status": status, "createdAt": NOW} for job, status in rows
+            {"jobId": job, "jobName": name, "jobArn": f"arn:{job}", "status": status, "createdAt": NOW}
+            for job, status in rows
         ]
 
     def get_paginator(self, name: str) -> "Listing":
@@ -72,7 +74,7 @@ class Listing:
         yield {"jobSummaryList": self._rows[1:]}
 
 
-def deployment(*rows: tuple[str, str]) -> Deployment:
+def deployment(*rows: tuple[str, str], name: str = "train") -> Deployment:
     clock, ledger = MemoryClock(NOW), MemoryLedger()
     runtime = Runtime(
         batch=MemoryBatch(clock),
@@ -84,7 +86,7 @@ def deployment(*rows: tuple[str, str]) -> Deployment:
         clock=clock,
         queues=frozenset({QUEUE}),
     )
-    batch: Any = Listing(*rows)
+    batch: Any = Listing(*rows, name=name)
     return Deployment("stack x", "123456789012", "us-east-1", "ana", runtime, batch)
 
 
@@ -115,6 +117,49 @@ def test_a_name_means_the_one_job_that_has_it(rows: list[tuple[str, str]], found
 def test_a_name_is_never_guessed(rows: list[tuple[str, str]], message: str) -> None:
     with pytest.raises(BadInput, match=message):
         deployment(*rows).job("train")
+
+
+@pytest.mark.parametrize("text", ["URGENT*", "urgent*", "URGENT-1", "urgent-"])
+def test_a_name_is_no_pattern_though_batch_takes_it_for_one(text: str) -> None:
+    with pytest.raises(BadInput, match="no job of that name"):
+        deployment(("a", "RUNNING"), name="urgent-1").job(text)
+
+
+# --- the audit of nothing ---------------------------------------------------------------------------------
+
+
+def listed(found: Deployment, **what: str) -> int:
+    return list_audit(found, **{"share": None, "job": None, **what}, since="2h", as_json=False)  # type: ignore[arg-type]
+
+
+def with_share(found: Deployment) -> Deployment:
+    share = ShareDescription(arn="arn:s", name="background", queue=QUEUE, limits=(), strategy="LEND")
+    found.runtime.batch.quota_shares[QUEUE] = [share]  # type: ignore[attr-defined]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ({"share": "background"}, "no records of share background since 2026-09-14T06:00:00Z\n"),
+        ({"job": ID}, f"no records of job {ID} since 2026-09-14T06:00:00Z\n"),
+    ],
+)
+def test_an_empty_audit_is_said(what: dict[str, str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert listed(with_share(deployment()), **what) == 0
+    assert capsys.readouterr() == ("", said)
+
+
+def test_a_share_that_is_not_there_is_bad_input() -> None:
+    with pytest.raises(BadInput, match=r"no records of share nope, and no quota share.*there are background"):
+        listed(with_share(deployment()), share="nope")
+
+
+def test_who_may_not_ask_batch_still_reads_the_audit(capsys: pytest.CaptureFixture[str]) -> None:
+    found = deployment()
+    found.runtime.batch.down = "AccessDenied"  # type: ignore[attr-defined]
+    assert listed(found, share="nope") == 0
+    assert capsys.readouterr().err.startswith("no records of share nope since")
 
 
 def test_where_and_how_is_said_before_a_change(capsys: pytest.CaptureFixture[str]) -> None:

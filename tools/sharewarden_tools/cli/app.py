@@ -12,7 +12,7 @@ import typer
 from sharewarden.ports import Unavailable
 from sharewarden.usecases.bump import Refused
 
-from .output import BAD_INPUT, REFUSED, UNAVAILABLE, BadInput, note
+from .output import BAD_INPUT, REFUSED, UNAVAILABLE, BadInput, note, plain
 
 EXIT_CODES = "Exit codes: 0 done; 1 refused, or a check failed; 2 bad input; 3 AWS could not be asked."
 
@@ -49,13 +49,13 @@ def main(args: Sequence[str] | None = None) -> None:
     try:
         app(args=args)
     except BadInput as error:
-        note(str(error))
+        note(*map(plain, error.lines))
         sys.exit(BAD_INPUT)
     except Refused as error:
-        note(f"refused: {error}")
+        note(plain(f"refused: {error}"))
         sys.exit(REFUSED)
     except Unavailable as error:
-        note(f"AWS could not be asked: {error}")
+        note(plain(f"AWS could not be asked: {error}"))
         sys.exit(UNAVAILABLE)
 
 

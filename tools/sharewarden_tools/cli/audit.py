@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from sharewarden.domain.audit import AuditRecord
 from sharewarden.domain.base import last_part
 from sharewarden.domain.durations import parse_duration
+from sharewarden.ports import Unavailable
 
 from .deployment import Deployment
-from .output import OK, BadInput, full_time, print_json, record_line
+from .output import OK, BadInput, full_time, note, print_json, record_line, say
 
 
 def list_audit(
@@ -25,11 +26,12 @@ def list_audit(
         found = list(deployment.runtime.audit.by_job(last_part(deployment.job(job)), start))
     else:
         found = list(_of_share(deployment, share or "", start, now))
+    if not found:
+        note(_nothing(deployment, share, job, start))
     if as_json:
         print_json([fact.model_dump() for fact in found])
         return OK
-    for fact in found:
-        print(record_line(fact, full_time(fact.at)))
+    say(*(record_line(fact, full_time(fact.at)) for fact in found))
     return OK
 
 
@@ -46,6 +48,26 @@ def parse_since(text: str, now: int) -> int:
             f"--since: {text!r} is neither a duration (2h) nor a time (2026-09-14T08:00:00Z)"
         ) from error
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+def _nothing(deployment: Deployment, share: str | None, job: str | None, since: int) -> str:
+    """What to say of an empty list. Raises BadInput when Batch knows no such share."""
+    about = f"share {share}" if share is not None else f"job {job}"
+    known = _shares(deployment) if share is not None else None
+    if known is not None and share not in known:
+        raise BadInput(
+            f"no records of {about}, and no quota share has that name; there are {', '.join(known)}"
+        )
+    return f"no records of {about} since {full_time(since)}"
+
+
+def _shares(deployment: Deployment) -> list[str] | None:
+    """Names of the quota shares; None when Batch does not say, since an auditor may not ask it."""
+    runtime = deployment.runtime
+    try:
+        return sorted({share.name for queue in runtime.queues for share in runtime.batch.shares(queue)})
+    except Unavailable:
+        return None
 
 
 def _of_share(deployment: Deployment, share: str, since: int, until: int) -> Iterator[AuditRecord]:

@@ -71,17 +71,16 @@ class Deployment:
             return str(alive[0]["jobArn"])
         if not alive:
             raise BadInput(f"{text}: no job of that name in {', '.join(sorted(self.runtime.queues))}")
-        rows = "".join(
-            f"\n  {row['jobId']}  {row['status']:<9}  {full_time(row['createdAt'])}" for row in alive
-        )
-        raise BadInput(f"{text}: {len(alive)} jobs have that name; give the id of one:{rows}")
+        rows = (f"  {row['jobId']}  {row['status']:<9}  {full_time(row['createdAt'])}" for row in alive)
+        raise BadInput(f"{text}: {len(alive)} jobs have that name; give the id of one:", *rows)
 
     def _named(self, name: str) -> Iterator[Mapping[str, Any]]:
         pages = self.batch.get_paginator("list_service_jobs")
         for queue in sorted(self.runtime.queues):
             with asking("ListServiceJobs"):
                 for page in pages.paginate(jobQueue=queue, filters=[{"name": "JOB_NAME", "values": [name]}]):
-                    yield from page["jobSummaryList"]
+                    # to Batch it is a pattern, in which case does not matter (ListServiceJobs, filters)
+                    yield from (row for row in page["jobSummaryList"] if row["jobName"] == name)
 
 
 def open_deployment(stack: str | None, *, local: bool) -> Deployment:

@@ -10,7 +10,7 @@ from sharewarden.domain.durations import format_duration, parse_duration
 from sharewarden.usecases.bump import Answer, BumpRequest, UnbumpRequest, bump, unbump
 
 from .deployment import Deployment
-from .output import OK, BadInput, full_time, print_json
+from .output import OK, BadInput, full_time, print_json, say
 
 Request = TypeVar("Request", bound=BaseModel)
 
@@ -69,5 +69,5 @@ def _told(answer: Answer, how_long: str, *, as_json: bool) -> int:
         print_json(answer.model_dump())
         return OK
     shadow = "shadow, only recorded: " if answer.mode == "shadow" else ""
-    print(f"{answer.job_name}: {shadow}{answer.before} -> {answer.after} {how_long}".rstrip())
+    say(f"{answer.job_name}: {shadow}{answer.before} -> {answer.after} {how_long}".rstrip())
     return OK

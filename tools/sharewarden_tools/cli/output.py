@@ -21,7 +21,19 @@ _STYLES: dict[Tone, str] = {"scene": "bold", "act": "cyan", "good": "green", "ba
 
 
 class BadInput(Exception):
-    """What the user gave cannot be used; the text is one line that says what is wrong and where."""
+    """What the user gave cannot be used; the first line says what is wrong and where, others may list."""
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
+
+
+def plain(text: str) -> str:
+    """The text on one line and without power over a terminal: a line feed becomes ``\\n``, escape ``\\x1b``.
+
+    Names and reasons are other people's words; a line of ours must stay one line, and theirs.
+    """
+    return "".join(sign if sign.isprintable() else ascii(sign)[1:-1] for sign in text)
 
 
 def console() -> Console:
@@ -30,13 +42,21 @@ def console() -> Console:
 
 
 def print_json(value: Any) -> None:
-    """Machine output, on stdout."""
-    print(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+    """Machine output, on stdout: exact values, with what a terminal would obey in JSON's own escapes."""
+    text = json.dumps(value, indent=2, ensure_ascii=False, default=str)
+    print("".join(sign if sign.isprintable() or sign == "\n" else json.dumps(sign)[1:-1] for sign in text))
 
 
-def note(text: str) -> None:
-    """A word to the person at the terminal, on stderr."""
-    print(text, file=sys.stderr)
+def say(*lines: str) -> None:
+    """Lines for people, on stdout."""
+    for line in lines:
+        print(plain(line))
+
+
+def note(*texts: str) -> None:
+    """Words to the person at the terminal, on stderr; a line feed in them begins a line."""
+    for line in "\n".join(texts).split("\n"):
+        print(plain(line), file=sys.stderr)
 
 
 def clock_time(ms: int) -> str:
@@ -50,15 +70,16 @@ def full_time(ms: int) -> str:
 def timeline_text(line: Line) -> Text:
     """``08:23:03  background-2    RUNNING -> preempted ...``; a scene is a heading."""
     if line.tone == "scene":
-        return Text(f"\n{line.what}", style=_STYLES[line.tone])
-    return Text.assemble((f"{clock_time(line.at)}  {line.who:<14}", ""), (line.what, _STYLES[line.tone]))
+        return Text(f"\n{plain(line.what)}", style=_STYLES[line.tone])
+    who, what = plain(line.who), plain(line.what)
+    return Text.assemble((f"{clock_time(line.at)}  {who:<14}", ""), (what, _STYLES[line.tone]))
 
 
 def record_line(fact: AuditRecord, when: str, assumed: Collection[str] = ()) -> str:
     """One audit record on one line; a reason among ``assumed`` is marked, since AWS does not document it."""
     who = fact.actor.rpartition(":")[2]
     mark = f" {ASSUMED}" if fact.reason in assumed else ""
-    return f"{when}  {fact.kind:<18}  {fact.job_name or '-':<14}  {who:<11}  {_told(fact)}{mark}"
+    return plain(f"{when}  {fact.kind:<18}  {fact.job_name or '-':<14}  {who:<11}  {_told(fact)}{mark}")
 
 
 def _told(fact: AuditRecord) -> str:

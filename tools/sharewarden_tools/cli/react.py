@@ -27,7 +27,7 @@ from sharewarden_tools.memory import (
     MemoryWishQueue,
 )
 
-from .output import OK, BadInput, full_time, print_json, record_line
+from .output import OK, BadInput, full_time, print_json, record_line, say
 
 #: The largest message that SQS carries (SQS quotas); an event on its way to react is one.
 LARGEST = 1_048_576
@@ -46,7 +46,7 @@ def react(file: Path, describe: Path | None, *, as_json: bool) -> int:
     _check_same_job(file, seen, described)
     reaction = take_in(_runtime(seen, described, clock), body)
     shown = Shown(file, event, reaction, _notes(seen, described), clock.now())
-    print_json(shown.as_json()) if as_json else print(shown.as_text())
+    print_json(shown.as_json()) if as_json else say(*shown.as_lines())
     return OK
 
 
@@ -71,7 +71,7 @@ class Shown:
             "notes": self.notes,
         }
 
-    def as_text(self) -> str:
+    def as_lines(self) -> list[str]:
         rows = [("outcome", self.reaction.outcome)]
         if self.reaction.record:
             rows.append(("record", _record_text(self.reaction.record)))
@@ -80,7 +80,7 @@ class Shown:
         ]
         rows += [("note", text) for text in self.notes]
         heading = f"{self.file}: {self.event.get('source')}, {self.event.get('detail-type')}"
-        return "\n".join([heading, *(f"  {name:<8} {text}" for name, text in rows)])
+        return [heading, *(f"  {name:<8} {text}" for name, text in rows)]
 
     def _fact(self, fact: AuditFact) -> str:
         return record_line(AuditRecord(**dict(fact), recorded_at=self.now), full_time(fact.at))
