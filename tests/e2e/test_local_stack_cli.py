@@ -12,13 +12,14 @@ from pathlib import Path
 
 import pytest
 from sharewarden.domain.stored import HOUR, MINUTE
-from sharewarden.usecases.bump import Refused
+from sharewarden.usecases.bump import Refused, UnbumpRequest
 from sharewarden_tools.cli.audit import list_audit
 from sharewarden_tools.cli.deployment import LOCAL_FILE, Deployment
-from sharewarden_tools.cli.jobs import Raise, bump_job, unbump_job
+from sharewarden_tools.cli.jobs import LONGEST_JOB, LONGEST_REASON, SWEEP_EVERY, Raise, bump_job, unbump_job
 from sharewarden_tools.cli.output import BadInput
 from sharewarden_tools.lab import VirtualClock
-from sharewarden_tools.local.stack import ACCOUNT, REGION, LocalStack, Setup, local_stack
+from sharewarden_tools.local.stack import ACCOUNT, QUEUE, REGION, LocalStack, Setup, local_stack, queue_arn
+from sharewarden_tools.local.wiring import read_wiring
 from sharewarden_tools.policy_file import load_policy
 from sharewarden_tools.stories.three_team import START, create_pool, submit
 from sharewarden_tools.template import TEMPLATE
@@ -73,6 +74,34 @@ def test_bump_unbump_and_the_audit_of_both(stack: LocalStack, capsys: pytest.Cap
     )
 
 
+@pytest.mark.parametrize(
+    ("lasts", "warning"),
+    [
+        (None, "warning: without --for it lasts until the job ends or somebody says `sharewarden unbump`\n"),
+        ("5s", "warning: the sweep ends bumps, every 5 min: it may last that long\n"),
+    ],
+)
+def test_how_long_a_bump_lasts_is_no_surprise(
+    stack: LocalStack, lasts: str | None, warning: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bump_job(as_ana(stack), "background-1", Raise(850, None, lasts, "x"), as_json=True) == 0
+    out, err = capsys.readouterr()
+    assert err.endswith(warning)
+    assert json.loads(out)["after"] == 850
+
+
+@pytest.mark.parametrize("job", ["", "x" * 301])
+def test_a_job_of_no_usable_length_is_bad_input(stack: LocalStack, job: str) -> None:
+    with pytest.raises(BadInput, match="JOB: 1 to 300 characters"):
+        unbump_job(as_ana(stack), job, reason="why", as_json=False)
+
+
+def test_the_limits_are_those_of_the_request_and_the_template() -> None:
+    fields = UnbumpRequest.model_json_schema()["properties"]
+    assert (fields["job"]["maxLength"], fields["reason"]["maxLength"]) == (LONGEST_JOB, LONGEST_REASON)
+    assert {f.every_ms for f in read_wiring([queue_arn(QUEUE)]).functions if f.every_ms} == {SWEEP_EVERY}
+
+
 def test_what_is_refused_changes_nothing(stack: LocalStack) -> None:
     with pytest.raises(Refused, match="a bump raises"):
         bump_job(as_ana(stack), "background-1", Raise(50, None, None, "lower"), as_json=False)
@@ -88,7 +117,11 @@ def test_what_is_refused_changes_nothing(stack: LocalStack) -> None:
         (Raise(None, None, None, "x"), "give either --to"),
         (Raise(1, 1, None, "x"), "give either --to"),
         (Raise(850, None, "soon", "x"), "--for: 'soon' is not a duration"),
-        (Raise(850, None, None, ""), "reason: "),
+        (Raise(850, None, "0h", "x"), "--for: '0h' is not between 1s and 365d; leave it out for no end"),
+        (Raise(850, None, "9999d", "x"), "--for: '9999d' is not between"),
+        (Raise(850, None, None, ""), "--reason: say why; it goes on record"),
+        (Raise(850, None, None, " "), "--reason: say why"),
+        (Raise(850, None, None, "x" * 501), "--reason: 501 characters, 500 at most"),
     ],
 )
 def test_bad_input_is_said_before_anything_happens(stack: LocalStack, asked: Raise, message: str) -> None:

@@ -35,7 +35,12 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Stack = Annotated[
     str | None, typer.Option("--stack", metavar="NAME", help="CloudFormation stack to work on.")
 ]
-Local = Annotated[bool, typer.Option("--local", help="Work on the local stack of `sharewarden local serve`.")]
+Local = Annotated[
+    bool,
+    typer.Option(
+        "--local", help="Work on the local stack that `sharewarden local serve` runs in this folder."
+    ),
+]
 Port = Annotated[int, typer.Option(min=0, max=65_535, help="Port on 127.0.0.1; 0 takes any free one.")]
 Job = Annotated[str, typer.Argument(metavar="JOB", help="Id, ARN, or a name that only one job has.")]
 Reason = Annotated[str, typer.Option(help="Why; it goes on record.")]
@@ -89,12 +94,15 @@ def bump(  # noqa: PLR0913 - one parameter an option
     reason: Reason,
     to: Annotated[int | None, Priority] = None,
     by: Annotated[int | None, Points] = None,
-    lasts: Annotated[str | None, typer.Option("--for", help="For how long: 30m, 4h, 2d.")] = None,
+    lasts: Annotated[
+        str | None,
+        typer.Option("--for", help="For how long: 30m, 4h, 1h30m, 2d. Without it: until somebody ends it."),
+    ] = None,
     stack: Stack = None,
     local: Local = False,
     as_json: Json = False,
 ) -> None:
-    """Raise a job's priority inside its share, for a while."""
+    """Raise a job's priority inside its share: until --for is over, the job ends, or somebody unbumps it."""
     work = _work("jobs")
     asked = work.Raise(to, by, lasts, reason)
     raise typer.Exit(work.bump_job(_open(stack, local), job, asked, as_json=as_json))

@@ -96,7 +96,7 @@ def read_local() -> dict[str, Any]:
         return dict(json.loads(LOCAL_FILE.read_text(encoding="utf-8")))
     except (OSError, ValueError) as error:
         raise BadInput(
-            f"{LOCAL_FILE}: no local stack runs here; start one with: sharewarden local serve"
+            f"{LOCAL_FILE}: no local stack runs here; start one in this folder: sharewarden local serve"
         ) from error
 
 
