@@ -18,7 +18,7 @@ from botocore.exceptions import (
 from botocore.stub import Stubber
 from sharewarden.aws.batch import AwsBatch
 from sharewarden.domain.observation import AttemptSeen, JobDescription, JobSummary, ShareDescription
-from sharewarden.ports import Unavailable
+from sharewarden.ports import Denied, Unavailable
 from sharewarden_tools.memory import MemoryClock
 
 DATA = Path(__file__).parents[1] / "data" / "api"
@@ -351,7 +351,6 @@ def test_a_priority_is_set_to_an_absolute_value(stub: Stubber, batch: AwsBatch) 
     [
         ("list_service_jobs", lambda batch: batch.jobs(QUEUE, "RUNNING", None)),
         ("list_quota_shares", lambda batch: batch.shares(QUEUE)),
-        ("update_service_job", lambda batch: batch.set_priority(JOB_ARN, 5)),
     ],
 )
 def test_every_call_names_what_was_refused(
@@ -361,3 +360,22 @@ def test_every_call_names_what_was_refused(
     operation = client.meta.method_to_api_mapping[method]
     with pytest.raises(Unavailable, match=f"^{operation}: ClientException: Job not found$"):
         call(batch)
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("AccessDeniedException", Denied),
+        ("ClientException", Denied),
+        ("ValidationException", Denied),
+        ("TooManyRequestsException", Unavailable),
+        ("ExpiredTokenException", Unavailable),
+        ("ServerException", Unavailable),
+    ],
+)
+def test_a_refusal_is_told_from_a_bad_moment(
+    stub: Stubber, batch: AwsBatch, code: str, expected: type[Exception]
+) -> None:
+    stub.add_client_error("update_service_job", code, "no", 400)
+    with pytest.raises(expected, match=f"^UpdateServiceJob: {code}: no$"):
+        batch.set_priority(JOB_ARN, 5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from sharewarden.domain.audit import AuditFact
 from sharewarden.domain.boosts import drop_wish, end_due_boosts, hold_until, lowering_waits
 from sharewarden.domain.observation import JobDescription
 from sharewarden.domain.policy import Policy, QueuePolicy, SharePolicy
@@ -73,6 +74,21 @@ def test_law_05_a_boost_ends_when_its_time_is_over_and_nothing_holds_it(
     ledger = decision.record.priority
     assert [fact.kind for fact in decision.facts] == ["boost-ended"] * ends
     assert (ledger.wish and ledger.wish.value) == (200 if ends else None)
+
+
+def test_law_05_a_job_that_starts_again_and_again_does_not_keep_its_boost() -> None:
+    record, now = job(45 * MINUTE), 45 * MINUTE
+    facts: tuple[AuditFact, ...] = ()
+    while not facts and now < 600 * MINUTE:
+        now += 20 * MINUTE  # always younger than the hold
+        again = job(now).snapshot
+        record = record.model_copy(update={"snapshot": again})
+        decision = end_due_boosts(record, POLICY, now + 5 * MINUTE)
+        record, facts = decision.record, decision.facts
+    assert [fact.kind for fact in facts] == ["boost-ended"]
+    assert now + 5 * MINUTE <= 60 * MINUTE + POLICY.hold + 40 * MINUTE
+    assert record.priority.wish
+    assert not lowering_waits(record, record.priority.wish, POLICY, now + 20 * MINUTE)
 
 
 def test_a_boost_taken_back_says_so() -> None:

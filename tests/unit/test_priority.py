@@ -23,6 +23,7 @@ from sharewarden.domain.priority import (
     wish_for,
     with_boost,
 )
+from sharewarden.domain.stored import DAY
 
 BANDS = Bands()
 SETTLE = 60_000
@@ -204,12 +205,30 @@ def test_law_03_drift_is_taken_as_it_is_also_above_every_band(value: int) -> Non
     assert wished(settled) == settled
 
 
-def test_a_value_that_changes_again_starts_over_and_one_that_goes_back_is_nothing() -> None:
-    first, _ = read(BASE, 555, 0, SETTLE)
-    other, found = read(first, 556, SETTLE, SETTLE)
+def test_law_05_a_value_that_keeps_changing_settles_as_the_newest() -> None:
+    first, _ = read(raised(boost(100)), 555, 0, SETTLE)
+    other, found = read(first, 556, SETTLE - 1, SETTLE)
     assert (found, other.suspect and other.suspect.value) == (None, 556)
-    back, found = read(other, 200, 2 * SETTLE, SETTLE)
+    settled, found = read(other, 557, SETTLE, SETTLE)
+    assert isinstance(found, Drift)
+    assert (found.value, found.first_seen, settled.base) == (557, 0, 557)
+    assert not live_boosts(settled)
+
+
+def test_a_value_that_goes_back_is_nothing() -> None:
+    first, _ = read(BASE, 555, 0, SETTLE)
+    back, found = read(first, 200, 2 * SETTLE, SETTLE)
     assert (found, back.suspect, back.base) == (None, None, 200)
+
+
+def test_a_clock_that_ran_a_day_ahead_blinds_nobody() -> None:
+    ahead, _ = read(BASE, 555, DAY, SETTLE)
+    again, _ = read(ahead, 555, 1000, SETTLE)
+    _, found = read(again, 555, 1000 + SETTLE, SETTLE)
+    assert isinstance(found, Drift)
+    assert found.first_seen == 1000
+    lost = intend(wished(raised(boost(100))), DAY)
+    assert read(lost, 200, 1000, SETTLE)[0].sent is None
 
 
 def test_drift_over_a_value_of_ours_leaves_its_fate_unknown() -> None:

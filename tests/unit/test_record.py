@@ -248,3 +248,8 @@ def test_a_job_that_batch_cannot_describe_takes_its_identity_from_any_event() ->
 def test_a_record_needs_a_queue() -> None:
     with pytest.raises(ValueError, match="queue is not known"):
         new_record(told(1, "RUNNABLE"))
+
+
+def test_an_answer_dated_by_a_clock_a_day_ahead_keeps_no_other_out() -> None:
+    assert status(known(read(86_400, "RUNNING"), read(100, "RUNNABLE"))) == "RUNNABLE"
+    assert status(known(read(101, "RUNNING"), read(100, "RUNNABLE"))) == "RUNNING"

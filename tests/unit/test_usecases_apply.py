@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import sharewarden
 from sharewarden.domain.boosts import TOO_LATE
-from sharewarden.domain.policy import Policy
-from sharewarden.domain.priority import IN_FLIGHT
-from sharewarden.ports import Unavailable
-from sharewarden.usecases.apply import apply
+from sharewarden.domain.policy import Band, Bands, Policy, QueuePolicy
+from sharewarden.domain.priority import IN_FLIGHT, MOST_REFUSALS, REST
+from sharewarden.ports import Denied, Unavailable
+from sharewarden.usecases.apply import FRESH, apply
 from sharewarden.usecases.bump import BumpRequest, UnbumpRequest, bump, unbump
 
 from tests.simulation.faults import Crash, When, crash, lose, nothing, once, watched
@@ -152,7 +152,7 @@ def test_law_03_what_took_effect_is_not_sent_again(act: Callable[[], None]) -> N
 def test_law_03_what_may_still_be_under_way_is_waited_for(act: Callable[[], None]) -> None:
     one = wishing()
     _stopped(one, act, "before")
-    with pytest.raises(Unavailable, match="may still arrive"):
+    with pytest.raises(Unavailable, match="may still change"):
         apply(one.runtime, JOB, 1)
     one.clock.advance(IN_FLIGHT)
     assert apply(one.runtime, JOB, 1) == "done"
@@ -163,7 +163,7 @@ def test_law_03_a_newer_wish_waits_for_an_older_value_under_way() -> None:
     one = wishing()
     _stopped(one, lose, "before")
     unbump(one.runtime, UnbumpRequest(id="u1", job=JOB, actor="U1", reason="r"))
-    with pytest.raises(Unavailable, match="may still arrive"):
+    with pytest.raises(Unavailable, match="may still change"):
         apply(one.runtime, JOB, 2)
     one.batch.set_priority(JOB, 300)  # it lands after all
     assert apply(one.runtime, JOB, 2) == "done"
@@ -198,6 +198,19 @@ def test_law_03_somebody_elses_value_is_never_fought() -> None:
     assert [fact.kind for fact in one.ledger.facts.values()] == ["bump", "drift", "boost-ended"]
 
 
+@pytest.mark.parametrize("behind", [1, 50, 3000])
+def test_law_03_another_clock_does_not_hide_what_describe_shows(behind: int) -> None:
+    one = wishing()
+    one.sweep()
+    one.batch.tell(described(priority=500))
+    one.clock.advance(-behind)
+    with pytest.raises(Unavailable, match="may still change"):
+        apply(one.runtime, JOB, 1)
+    assert one.batch.priorities == []
+    one.clock.advance(MINUTE)
+    assert apply(one.runtime, JOB, 1) == "drifting"
+
+
 def test_law_05_a_job_dispatched_under_the_boost_is_held() -> None:
     one = wishing()
     apply(one.runtime, JOB, 1)
@@ -208,6 +221,72 @@ def test_law_05_a_job_dispatched_under_the_boost_is_held() -> None:
     assert apply(one.runtime, JOB, 2) == "held"
     one.clock.advance(ENFORCE.hold)
     assert apply(one.runtime, JOB, 2) == "done"
+
+
+def _human_band_to(highest: int) -> Policy:
+    bands = Bands(automatic=Band(lowest=0, highest=99), human=Band(lowest=100, highest=highest))
+    return ENFORCE.model_copy(update={"queues": {"ml-train-qm": QueuePolicy(bumps="enforce", bands=bands)}})
+
+
+@pytest.mark.parametrize(("highest", "written"), [(250, [(JOB, 250)]), (150, [])])
+def test_law_04_a_boost_is_clamped_to_the_band_in_force(highest: int, written: list[tuple[str, int]]) -> None:
+    one = wishing()
+    one.policies.policy = _human_band_to(highest)
+    one.apply_all()
+    assert one.batch.priorities == written
+    assert one.record(JOB).priority.wish is None
+
+
+def test_law_02_nothing_is_sent_on_an_old_answer() -> None:
+    one = wishing()
+    runtime, _ = watched(one.runtime, once(_call("commit"), "before", lambda: one.clock.advance(FRESH + 1)))
+    with pytest.raises(Unavailable, match="grew old"):
+        apply(runtime, JOB, 1)
+    assert one.batch.priorities == []
+    assert apply(one.runtime, JOB, 1) == "done"
+
+
+def _refusing(one: World) -> list[int]:
+    """From now on UpdateServiceJob is refused; the values that were tried."""
+    tried: list[int] = []
+
+    def refuse(_job: str, priority: int) -> None:
+        tried.append(priority)
+        raise Denied("UpdateServiceJob: AccessDeniedException: no")
+
+    one.batch.set_priority = refuse
+    return tried
+
+
+def _days(one: World, hours: int) -> None:
+    for step in range(hours * 12):
+        one.clock.advance(5 * MINUTE)
+        one.sweep(f"s{step}")
+        one.apply_all()
+
+
+def test_law_05_a_boost_that_is_refused_ends_and_is_not_tried_for_ever() -> None:
+    one = wishing()
+    tried = _refusing(one)
+    _days(one, 24)
+    assert tried == [300] * MOST_REFUSALS
+    assert [fact.reason for fact in facts_of(one.ledger, "boost-ended")] == ["refused: r"]
+    (dropped,) = facts_of(one.ledger, "wish-dropped")
+    assert "AccessDeniedException" in dropped.reason
+
+
+def test_law_05_a_restore_that_is_refused_rests_and_is_not_forgotten() -> None:
+    one = wishing()
+    assert apply(one.runtime, JOB, 1) == "done"
+    works, tried = type(one.batch).set_priority, _refusing(one)
+    unbump(one.runtime, UnbumpRequest(id="u1", job=JOB, actor="U1", reason="r"))
+    _days(one, 24)
+    assert 24 <= len(tried) <= 24 * MOST_REFUSALS
+    assert len(facts_of(one.ledger, "wish-dropped")) == 1
+    one.batch.set_priority = works.__get__(one.batch)
+    _days(one, 1 + REST // HOUR)
+    assert one.batch.priorities == [(JOB, 300), (JOB, 200)]
+    assert one.record(JOB).priority.refusal is None
 
 
 def test_law_03_only_apply_changes_a_job() -> None:

@@ -24,6 +24,10 @@ class Unavailable(Exception):
     """AWS could not be asked, or gave no usable answer. Nothing is known; try later."""
 
 
+class Denied(Exception):
+    """AWS refused the act itself: asking again helps only after somebody has changed a permission or the job."""
+
+
 class Conflict(Exception):
     """The item changed since it was read."""
 
@@ -42,7 +46,7 @@ class Clock(Protocol):
 
 
 class Batch(Protocol):
-    """AWS Batch. Every method raises Unavailable."""
+    """AWS Batch. Every method raises Unavailable; only ``set_priority`` tells a refusal (Denied) from it."""
 
     def describe(self, job: str) -> JobDescription | None:
         """The job by its ARN or id; None when Batch says that it knows no such job."""
@@ -57,7 +61,7 @@ class Batch(Protocol):
         ...
 
     def set_priority(self, job: str, priority: int) -> None:
-        """UpdateServiceJob with an absolute value. Only ``apply`` calls it."""
+        """UpdateServiceJob with an absolute value. Only ``apply`` calls it. Raises Denied, too."""
         ...
 
 

@@ -10,7 +10,7 @@ from botocore.exceptions import ClientError
 from sharewarden.aws.errors import asking, code, message
 from sharewarden.domain.base import last_part
 from sharewarden.domain.observation import AttemptSeen, JobDescription, JobSummary, ShareDescription, Status
-from sharewarden.ports import Clock, Page
+from sharewarden.ports import Clock, Denied, Page
 
 if TYPE_CHECKING:
     from mypy_boto3_batch import BatchClient
@@ -24,6 +24,9 @@ _NO_SUCH_JOB = re.compile(
     r"(not|n't) (be )?(found|find|exist)|no such|unknown (service )?job|no (service )?job\b.* found",
     re.IGNORECASE,
 )
+
+#: Codes that say no, and not "not now" (Batch API reference, UpdateServiceJob and CommonErrors).
+_REFUSALS = frozenset({"AccessDeniedException", "ClientException", "ValidationException"})
 
 Answer = Mapping[str, Any]
 
@@ -63,7 +66,12 @@ class AwsBatch:
 
     def set_priority(self, job: str, priority: int) -> None:
         with asking("UpdateServiceJob"):
-            self._client.update_service_job(jobId=job, schedulingPriority=priority)
+            try:
+                self._client.update_service_job(jobId=job, schedulingPriority=priority)
+            except ClientError as error:
+                if code(error) in _REFUSALS:
+                    raise Denied(f"UpdateServiceJob: {code(error)}: {message(error)}") from error
+                raise
 
 
 def _knows_no_such_job(error: ClientError) -> bool:

@@ -4,7 +4,17 @@ from .decide import Decision, with_ledger
 from .facts import boost_ended_fact, wish_dropped_fact
 from .observation import TERMINAL
 from .policy import Policy
-from .priority import Boost, PriorityLedger, Wish, end_boosts, live_boosts, wish_for
+from .priority import (
+    MOST_REFUSALS,
+    Boost,
+    PriorityLedger,
+    Wish,
+    end_boosts,
+    live_boosts,
+    refuse,
+    wish_for,
+    withdraw,
+)
 from .record import SECOND, JobRecord, dispatched_since, status
 
 OURSELVES = "sharewarden"
@@ -16,14 +26,16 @@ def hold_until(record: JobRecord, boost: Boost, policy: Policy) -> int | None:
 
     Lowering a dispatched job makes it a likelier victim (Batch user guide, preemption). Without the
     evidence of a complete checkpoint, the policy's ``hold`` decides, and never less than ``min_runtime``.
-    Events are cut to whole seconds, so a dispatch may look a second older than it was.
+    Events are cut to whole seconds, so a dispatch may look a second older than it was. After the boost's
+    time one more dispatch is held and no other: a job that starts again and again would keep it for ever.
     """
     if boost.waived is not None:
         return None
     dispatched = dispatched_since(record)
     if dispatched is None or dispatched + SECOND <= boost.since:
         return None
-    return dispatched + max(policy.hold, policy.share(record.queue, record.share).min_runtime)
+    start = dispatched if boost.held_from is None else min(dispatched, boost.held_from + SECOND)
+    return start + max(policy.hold, policy.share(record.queue, record.share).min_runtime)
 
 
 def lowering_waits(record: JobRecord, wish: Wish, policy: Policy, now: int) -> bool:
@@ -45,18 +57,34 @@ def end_due_boosts(record: JobRecord, policy: Policy, now: int) -> Decision:
     unsettled = record.priority.base is None or record.priority.suspect is not None
     if unsettled or status(record) in TERMINAL:
         return Decision(record=record)
+    record = _note_holds(record)
     due = [boost for boost in live_boosts(record.priority) if _is_over(record, boost, policy, now)]
     ledger, ended = _end(record.priority, due, now)
-    ledger = wish_for(
-        ledger,
-        policy.queue(record.queue).bands,
-        actor=ended[0].by if ended else OURSELVES,
-        reason=f"boost {ended[0].end}: {ended[0].reason}" if ended else "an earlier wish had no effect",
-        now=now,
-        life=policy.wish_life,
-    )
-    record = with_ledger(record, ledger)
+    actor = ended[0].by if ended else OURSELVES
+    reason = f"boost {ended[0].end}: {ended[0].reason}" if ended else "an earlier wish had no effect"
+    record = wish_again(with_ledger(record, ledger), policy, now, actor=actor, reason=reason)
     return Decision(record=record, facts=tuple(boost_ended_fact(record, boost, policy) for boost in ended))
+
+
+def _note_holds(record: JobRecord) -> JobRecord:
+    """The record whose boosts remember the dispatch that they are held for after their time."""
+    dispatched = dispatched_since(record)
+    if dispatched is None:
+        return record
+    boosts = tuple(
+        boost.model_copy(update={"held_from": dispatched})
+        if boost.held_from is None and boost.until is not None and dispatched > boost.until
+        else boost
+        for boost in record.priority.boosts
+    )
+    return with_ledger(record, record.priority.model_copy(update={"boosts": boosts}))
+
+
+def wish_again(record: JobRecord, policy: Policy, now: int, *, actor: str, reason: str) -> JobRecord:
+    """The record with the wish that its boosts ask for under this policy."""
+    bands = policy.queue(record.queue).bands
+    ledger = wish_for(record.priority, bands, actor=actor, reason=reason, now=now, life=policy.wish_life)
+    return with_ledger(record, ledger)
 
 
 def drop_wish(record: JobRecord, wish: Wish, why: str, policy: Policy, now: int) -> Decision:
@@ -70,6 +98,27 @@ def drop_wish(record: JobRecord, wish: Wish, why: str, policy: Policy, now: int)
     fact = wish_dropped_fact(record, wish, why, policy, now)
     return Decision(
         record=with_ledger(record, record.priority.model_copy(update={"wish": None})), facts=(fact,)
+    )
+
+
+def refused_wish(record: JobRecord, version: int, why: str, policy: Policy, now: int) -> Decision:
+    """The record after AWS refused to do its wish: nothing took effect, and after a few tries it is given up.
+
+    A restore that is refused again, having rested, is not told again.
+    """
+    ledger = withdraw(record.priority, version)
+    wish = ledger.wish
+    if wish is None or wish.version != version:
+        return Decision(record=with_ledger(record, ledger))
+    if wish.refusals + 1 < MOST_REFUSALS:
+        again = wish.model_copy(update={"refusals": wish.refusals + 1})
+        return Decision(record=with_ledger(record, ledger.model_copy(update={"wish": again})))
+    known = ledger.refusal is not None and ledger.refusal.value == wish.value
+    after, ended = refuse(ledger, policy.queue(record.queue).bands, now)
+    record = with_ledger(record, after)
+    dropped = () if known else (wish_dropped_fact(record, wish, why, policy, now),)
+    return Decision(
+        record=record, facts=(*dropped, *(boost_ended_fact(record, boost, policy) for boost in ended))
     )
 
 

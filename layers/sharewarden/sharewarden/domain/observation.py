@@ -7,6 +7,10 @@ that AWS does not promise is optional here: None means "not told", never "no".
 from typing import Literal
 
 from .base import Frozen
+from .stored import MINUTE
+
+#: No function lives so long (template: 240 s at most), so nobody holds an answer longer than this.
+OLDEST_ANSWER = 5 * MINUTE
 
 Status = Literal[
     "SUBMITTED", "PENDING", "RUNNABLE", "SCHEDULED", "STARTING", "RUNNING", "SUCCEEDED", "FAILED"
@@ -26,6 +30,15 @@ STATUS_ORDER: dict[Status, int] = {
 TERMINAL: frozenset[Status] = frozenset({"SUCCEEDED", "FAILED"})
 #: States in which a job holds capacity and can be preempted (Batch user guide, preemption).
 DISPATCHED: frozenset[Status] = frozenset({"SCHEDULED", "STARTING", "RUNNING"})
+
+
+def is_old_news(read_at: int, known_at: int) -> bool:
+    """True when something newer than an answer of ``read_at`` is known already, as of ``known_at``.
+
+    Clocks differ: knowledge from further ahead than ``OLDEST_ANSWER`` was dated by one that was wrong, and
+    must not keep the truth out until that time comes.
+    """
+    return 0 < known_at - read_at < OLDEST_ANSWER
 
 
 class AttemptSeen(Frozen):

@@ -9,19 +9,24 @@ One value at a time is under way, so whatever Batch shows can be told apart.
 from typing import Literal
 
 from .base import Frozen
+from .observation import is_old_news
 from .policy import Bands
-from .stored import MINUTE
+from .stored import HOUR, MINUTE
 
 LOWEST, HIGHEST = 0, 9999
 #: A value sent that Batch does not show after this time had no effect: whoever sent it has stopped long
 #: since (``apply`` may run for a minute, and its messages come again after six).
 IN_FLIGHT = 2 * MINUTE
+#: So often a wish may be refused before it is given up.
+MOST_REFUSALS = 3
+#: A restore that was refused is asked for again after this time: it must not be forgotten (design law 5).
+REST = HOUR
 #: A commit has room for so many ends of boosts; more boosts than this at once help nobody.
 MOST_LIVE_BOOSTS = 10
 #: Boosts that ended are kept for explanations up to this many.
 KEPT_ENDED_BOOSTS = 20
 
-BoostEnd = Literal["expired", "revoked", "superseded", "job-ended"]
+BoostEnd = Literal["expired", "revoked", "superseded", "job-ended", "refused"]
 
 
 class Boost(Frozen):
@@ -36,6 +41,8 @@ class Boost(Frozen):
     until: int | None = None
     revoked: str | None = None
     """Id of the request that took it back at ``until``: it ends as ``revoked`` once nothing holds it."""
+    held_from: int | None = None
+    """The first dispatch after ``until``, once seen: the last one that is held."""
     waived: str | None = None
     """Id of the request that gave up its hold: a person takes the risk that the job is preempted."""
     end: BoostEnd | None = None
@@ -51,6 +58,8 @@ class Wish(Frozen):
     reason: str
     created_at: int
     not_after: int
+    refusals: int = 0
+    """How often AWS has refused to do it."""
 
 
 class Sent(Frozen):
@@ -65,10 +74,17 @@ class Sent(Frozen):
 
 
 class Suspect(Frozen):
-    """A value that is not ours, seen once."""
+    """A value that is not ours, the newest one; ``first_seen`` is since when Batch shows none of ours."""
 
     value: int
     first_seen: int
+
+
+class Refusal(Frozen):
+    """A value that AWS refused for good, and that no boost asks for: it rests since ``at``."""
+
+    value: int
+    at: int
 
 
 class PriorityLedger(Frozen):
@@ -83,6 +99,7 @@ class PriorityLedger(Frozen):
     as_of: int = 0
     """When Batch was last known to show ``confirmed`` or ``suspect``: an answer read before is old news."""
     suspect: Suspect | None = None
+    refusal: Refusal | None = None
 
 
 class Done(Frozen):
@@ -180,13 +197,37 @@ def wish_for(
     value = effective(ledger, bands)
     if value == expected(ledger):
         return ledger
-    if value == ledger.confirmed and ledger.sent is None:
+    if _rests(ledger, value, now) or (value == ledger.confirmed and ledger.sent is None):
         return ledger.model_copy(update={"wish": None})
     version = ledger.version + 1
     wish = Wish(
         version=version, value=value, actor=actor, reason=reason, created_at=now, not_after=now + life
     )
     return ledger.model_copy(update={"version": version, "wish": wish})
+
+
+def _rests(ledger: PriorityLedger, value: int, now: int) -> bool:
+    refusal = ledger.refusal
+    return refusal is not None and refusal.value == value and abs(now - refusal.at) < REST
+
+
+def withdraw(ledger: PriorityLedger, version: int) -> PriorityLedger:
+    """The ledger without the value under way of that version, which is known not to have taken effect."""
+    ours = ledger.sent is not None and ledger.sent.version == version
+    return ledger.model_copy(update={"sent": None}) if ours else ledger
+
+
+def refuse(ledger: PriorityLedger, bands: Bands, now: int) -> tuple[PriorityLedger, tuple[Boost, ...]]:
+    """The ledger once its wish was refused for good, and the boosts that this ends.
+
+    They are those that ask for more than Batch shows. Where there is none it was a restore, and that rests.
+    """
+    base, shown, wish = ledger.base or 0, ledger.confirmed or 0, ledger.wish
+    raising = frozenset(
+        boost.id for boost in live_boosts(ledger) if boost.amount > 0 and _clamped(base, boost, bands) > shown
+    )
+    resting = ledger.refusal if raising or wish is None else Refusal(value=wish.value, at=now)
+    return end_boosts(ledger.model_copy(update={"wish": None, "refusal": resting}), raising, "refused", now)
 
 
 def intend(ledger: PriorityLedger, now: int) -> PriorityLedger:
@@ -218,7 +259,14 @@ def confirm(ledger: PriorityLedger, at: int) -> tuple[PriorityLedger, Done | Non
     if sent is None:
         return ledger, None
     wish = None if ledger.wish and ledger.wish.value == sent.value else ledger.wish
-    update = {"confirmed": sent.value, "suspect": None, "wish": wish, "sent": None, "as_of": at}
+    update = {
+        "confirmed": sent.value,
+        "suspect": None,
+        "wish": wish,
+        "sent": None,
+        "as_of": at,
+        "refusal": None,
+    }
     return ledger.model_copy(update=update), Done(sent=sent)
 
 
@@ -228,12 +276,12 @@ def read(
     """The ledger after a Describe showed ``value``.
 
     The first read gives the base. A value that is neither confirmed nor sent by us is a suspect, and drift
-    once it was read twice with ``settle`` milliseconds in between. What was read before the ledger's own
-    knowledge says nothing new.
+    once ``settle`` milliseconds later another read shows such a value, be it the same: whoever keeps changing
+    it must not keep it open. What was read before the ledger's own knowledge says nothing new.
     """
     if ledger.base is None:
         return ledger.model_copy(update={"base": value, "confirmed": value, "as_of": read_at}), None
-    if read_at < ledger.as_of:
+    if is_old_news(read_at, ledger.as_of):
         return ledger, None
     if ledger.sent is not None and ledger.sent.value == value:
         return confirm(ledger, read_at)
@@ -244,7 +292,7 @@ def read(
 
 def _unmoved(ledger: PriorityLedger, value: int, read_at: int) -> PriorityLedger:
     """Batch shows what it showed before: what was sent long ago is lost, a wish for this value is idle."""
-    sent = ledger.sent if ledger.sent and read_at - ledger.sent.at < IN_FLIGHT else None
+    sent = ledger.sent if ledger.sent and abs(read_at - ledger.sent.at) < IN_FLIGHT else None
     idle = sent is None and ledger.wish is not None and ledger.wish.value == value
     wish = None if idle else ledger.wish
     return ledger.model_copy(update={"suspect": None, "sent": sent, "wish": wish, "as_of": read_at})
@@ -253,12 +301,11 @@ def _unmoved(ledger: PriorityLedger, value: int, read_at: int) -> PriorityLedger
 def _foreign(
     ledger: PriorityLedger, value: int, read_at: int, settle: int
 ) -> tuple[PriorityLedger, Drift | None]:
-    suspect = ledger.suspect
-    if suspect is None or suspect.value != value:
-        new = Suspect(value=value, first_seen=read_at)
-        return ledger.model_copy(update={"suspect": new, "as_of": read_at}), None
-    if read_at - suspect.first_seen < settle:
-        return ledger.model_copy(update={"as_of": read_at}), None
+    known = ledger.suspect
+    since = read_at if known is None else min(known.first_seen, read_at)
+    suspect = Suspect(value=value, first_seen=since)
+    if known is None or read_at - since < settle:
+        return ledger.model_copy(update={"suspect": suspect, "as_of": read_at}), None
     return _accept(ledger, suspect, read_at)
 
 

@@ -17,6 +17,7 @@ from .observation import (
     JobDescription,
     JobObservation,
     Status,
+    is_old_news,
 )
 from .priority import PriorityLedger
 from .stored import KEEP_AFTER_END, Stored
@@ -155,7 +156,7 @@ def absorb(record: JobRecord, read: JobDescription) -> JobRecord:
         "missing_since": None,
     }
     last = record.snapshot
-    if last is None or (last.status not in TERMINAL and read.read_at >= last.read_at):
+    if last is None or (last.status not in TERMINAL and not is_old_news(read.read_at, last.read_at)):
         joined |= _identity(read) | {"snapshot": _snapshot(read)}
     return record.model_copy(update=joined)
 
