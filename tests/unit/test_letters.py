@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sharewarden_tools.operations.letters import Letter, printable, read_letter
+from sharewarden_tools.operations.letters import Letter, read_letter
 from sharewarden_tools.template import TEMPLATE
 
 EVENTS = sorted((TEMPLATE.parent / "events").glob("*.json"))
@@ -101,4 +101,5 @@ def test_what_may_be_private_is_not_shown(secret: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("text", ["\x1b[2J", "a\nb", "\u202eabc", "\x9b"])
 def test_nothing_moves_the_cursor_or_turns_the_line(text: str) -> None:
-    assert all(char.isprintable() for char in printable(text))
+    one = letter('{"source": 1}', reason=text, origin="events")
+    assert all(sign.isprintable() for sign in one.reason + (one.fault or ""))

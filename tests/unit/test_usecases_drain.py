@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from sharewarden.domain.policy import Policy
-from sharewarden.domain.priority import Boost, live_boosts
+from sharewarden.domain.priority import REST, Boost, live_boosts, refuse
 from sharewarden.ports import Unavailable
 from sharewarden.usecases.bump import BumpRequest, bump
 from sharewarden.usecases.drain import DrainRequest, Remaining, drain, standing
@@ -237,3 +237,18 @@ def test_without_the_policy_nothing_is_done() -> None:
     with pytest.raises(Unavailable):
         drain(runtime, DrainRequest(id="d", actor="root", reason="r"))
     assert live_boosts(one.record(JOB).priority) != ()
+
+
+def test_a_restore_that_aws_refused_is_said_and_asked_for_again() -> None:
+    one = pool()
+    raised(one)
+    go(one)
+    record = one.record(JOB)
+    ledger, _ = refuse(record.priority, ENFORCE.queue(QUEUE).bands, one.clock.now())
+    one.ledger.commit([record.model_copy(update={"priority": ledger})], [], NOW)
+    (left,) = go(one)
+    assert left.why.startswith("AWS refused")
+    one.clock.advance(REST)
+    go(one)
+    one.apply_all()
+    assert (go(one), shown(one)) == ((), 200)

@@ -12,7 +12,7 @@ from sharewarden_tools.operations.findings import Check, Finding, State, look
 from sharewarden_tools.operations.progress import progress
 from sharewarden_tools.operations.site import Site
 
-from .output import OK, REFUSED, UNAVAILABLE, console, note, print_json
+from .output import OK, REFUSED, UNAVAILABLE, console, note, plain, print_json
 
 CHECKS: tuple[Check, ...] = (
     checks_wiring.stack,
@@ -54,6 +54,6 @@ def _show(findings: Sequence[Finding]) -> None:
     out = console()
     for finding in findings:
         state = (f"{finding.state:<12}", _STYLES[finding.state])
-        out.print(Text.assemble(state, f"{finding.name:<13} {finding.seen}"))
+        out.print(Text.assemble(state, plain(f"{finding.name:<13} {finding.seen}")))
         if finding.fix:
-            out.print(f"{'':<26} -> {finding.fix}")
+            out.print(plain(f"{'':<26} -> {finding.fix}"))

@@ -18,7 +18,7 @@ from sharewarden_tools.operations.progress import progress
 from sharewarden_tools.operations.site import Site
 
 from .confirm import confirmed
-from .output import OK, REFUSED, BadInput, full_time, note, print_json
+from .output import OK, REFUSED, BadInput, full_time, note, print_json, say
 
 #: Between two looks, in seconds: apply takes some, and each look asks Batch about every job that remains.
 LOOKS_EVERY = 5.0
@@ -45,7 +45,7 @@ def drain(site: Site, asked: Asked, *, as_json: bool, pause: Callable[[float], N
     site.deployment.announce()
     remaining = standing(site.runtime)
     if remaining:
-        note("\n".join(map(_line, remaining)))
+        note(*map(_line, remaining))
         if asked.now:
             note(RISK)
         if confirmed(f"end the boosts of {len(remaining)} jobs?", yes=asked.yes):
@@ -93,9 +93,9 @@ def _told(site: Site, remaining: tuple[Remaining, ...], *, as_json: bool) -> int
     if as_json:
         print_json({"remaining": [one.model_dump() for one in remaining], "kept": _kept(site)})
     elif remaining:
-        print("\n".join(("not at their base:", *map(_line, remaining))))
+        say("not at their base:", *map(_line, remaining))
     else:
-        print("\n".join(("every job is at its base", *_next(site))))
+        say("every job is at its base", *_next(site))
     return REFUSED if remaining else OK
 
 

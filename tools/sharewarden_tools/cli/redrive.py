@@ -15,7 +15,7 @@ from sharewarden_tools.operations.redrive import Discarding, Letters, Outcome, d
 from sharewarden_tools.operations.site import Site
 
 from .confirm import confirmed
-from .output import OK, REFUSED, BadInput, full_time, note, print_json
+from .output import OK, REFUSED, BadInput, full_time, note, print_json, say
 
 
 class Asked(NamedTuple):
@@ -67,10 +67,9 @@ def _act(site: Site, letters: Letters, chosen: list[Letter], asked: Asked) -> Ou
 
 
 def _show(chosen: list[Letter], now: int, *, bodies: bool) -> None:
-    for line in _lines(chosen, now):
-        print(line)
+    say(*_lines(chosen, now))
     for letter in chosen if bodies else ():
-        print(f"\n{letter.id}  {full_time(letter.sent_at)}  {letter.origin}\n{letter.shown()}")
+        say("", f"{letter.id}  {full_time(letter.sent_at)}  {letter.origin}", *letter.shown().split("\n"))
 
 
 def _lines(chosen: list[Letter], now: int) -> Iterator[str]:

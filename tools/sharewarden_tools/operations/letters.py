@@ -12,6 +12,8 @@ from pydantic import ValidationError
 from sharewarden.events import BadEvent, observe
 from sharewarden.intake import WishMessage
 
+from sharewarden_tools.cli.output import plain
+
 Home = Literal["EventsQueue", "WishesQueue"]
 
 #: Members of an event that may hold what is nobody's business, wherever they stand (SageMaker API reference,
@@ -52,10 +54,10 @@ class Letter:
 
     @property
     def reason(self) -> str:
-        """Why it lies here, on one printable line."""
+        """Why it lies here, on one line."""
         if "ERROR_CODE" in self.attributes:
-            return printable(_delivery(self.attributes))
-        return printable(self.attributes.get("reason", "received too often without being finished"))
+            return plain(_delivery(self.attributes))
+        return plain(self.attributes.get("reason", "received too often without being finished"))
 
     @property
     def job(self) -> str | None:
@@ -71,7 +73,7 @@ class Letter:
         try:
             observe(json.loads(self.body))
         except (ValueError, RecursionError, BadEvent) as error:
-            return printable(str(error))
+            return plain(str(error))
         return None
 
     def shown(self) -> str:
@@ -95,11 +97,6 @@ def read_letter(queue: str, message: Mapping[str, Any]) -> Letter:
         attributes={name: value.get("StringValue", "") for name, value in attributes.items()},
         group=system.get("MessageGroupId"),
     )
-
-
-def printable(text: str) -> str:
-    """The text without what could move the cursor or hide a line of a terminal."""
-    return "".join(char if char.isprintable() else "?" for char in text)
 
 
 def _delivery(attributes: Mapping[str, str]) -> str:

@@ -34,7 +34,7 @@ class DrainRequest(Frozen):
 
 
 class Remaining(Frozen):
-    """A job that is not back at its base, and ``why``; ``until`` is when its hold runs out, if one is known."""
+    """A job that is not back at its base, and ``why``; ``until`` is when its hold runs out, if it has one."""
 
     job: str
     name: str
@@ -154,9 +154,15 @@ def _why(record: JobRecord, policy: Policy, *, held: bool) -> str:
         return "bumps of this queue are in shadow mode, so apply changes nothing: enforce them first"
     if held:
         return "held: a boost has started the job, and lowering it now would make it a likelier victim"
+    return _under_way(ledger)
+
+
+def _under_way(ledger: PriorityLedger) -> str:
     if ledger.sent is not None:
         return f"{ledger.sent.value} was sent; Batch has not shown it yet"
-    return "waits for apply" if ledger.wish is not None else "is boosted"
+    if ledger.wish is not None:
+        return "waits for apply"
+    return "AWS refused to set it; asked again within the hour" if ledger.refusal else "is boosted"
 
 
 def _told(record: JobRecord, why: str, until: int | None = None) -> Remaining:
