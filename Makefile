@@ -39,7 +39,7 @@ setup: $(VENV)/.dev.stamp  ## Make the environment that tests and gates use
 
 .PHONY: test
 test: $(VENV)/.dev.stamp  ## Run the tests, on all cores (ARGS="-k name" narrows them, "-n 0" uses one)
-	@$(bin)/python -m pytest -q -n auto --dist loadscope --no-loadscope-reorder $(ARGS)
+	@$(bin)/python -m pytest -q -n auto --dist worksteal $(ARGS)
 
 .PHONY: contract
 contract: $(VENV)/.dev.stamp $(DYNAMODB_LOCAL)/.stamp  ## Run the ledger's tests against DynamoDB Local (Linux; Java 17, npm, root)
