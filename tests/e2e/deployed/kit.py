@@ -46,7 +46,7 @@ def until(what: Callable[[], Found], wanted: Callable[[Found], bool] = bool, sec
 
 
 class Pool:
-    """The deployed stack as a test sees it. Jobs by name."""
+    """The deployed stack as a test sees it. Jobs by name; the same name has the same checkpoints."""
 
     def __init__(self, stack: Deployed) -> None:
         self.stack = stack

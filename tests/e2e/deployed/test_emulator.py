@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -78,6 +79,12 @@ def test_an_alarm_on_metric_math_is_made(stack: Deployed) -> None:
     name = stack.physical_id("SilenceAlarm")
     alarms = stack.client("cloudwatch").describe_alarms(AlarmNames=[name])["MetricAlarms"]
     assert [alarm["StateValue"] for alarm in alarms] == ["INSUFFICIENT_DATA"]
+
+
+def test_the_label_of_a_stream_has_the_form_of_aws(stack: Deployed) -> None:
+    """2015-05-11T21:21:33.291, as the template's parameter ExistingAuditStreamArn takes it."""
+    label = stack.outputs["AuditStreamArn"].rpartition("/stream/")[2]
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}", label)
 
 
 # --- what the emulator enforces ----------------------------------------------------------------------------

@@ -168,15 +168,17 @@ def _bump_into(pool: Pool, name: str, faults: list[Outcome]) -> None:
 
 
 def test_a_bump_that_is_taken_back_leaves_the_base(pool: Pool) -> None:
-    pool.submit("background-1", HOUR)
-    pool.wait_for("RUNNING", "background-1")
-    until(lambda: pool.record("background-1"))
-    asked = {"job": pool.jobs["background-1"], "actor": "ana", "reason": "deadline"}
+    """Of a job that waits: the bump of one that just started would be held."""
+    for name in ("urgent-1", "urgent-2"):
+        pool.submit(name, HOUR)
+        pool.wait_for("RUNNING", "urgent-1")
+    until(lambda: pool.record("urgent-2"))
+    asked = {"job": pool.jobs["urgent-2"], "actor": "ana", "reason": "deadline"}
     bump(pool.runtime, BumpRequest(id="up", to=850, lasts=HOUR, **asked))
-    until(lambda: pool.priority("background-1"), lambda seen: seen == 850)
+    until(lambda: pool.priority("urgent-2"), lambda seen: seen == 850)
     unbump(pool.runtime, UnbumpRequest(id="down", **asked))
-    until(lambda: pool.priority("background-1"), lambda seen: seen == 100)
-    changes = pool.wait_for_facts("background-1", "priority-changed", count=2)
+    until(lambda: pool.priority("urgent-2"), lambda seen: seen == 100)
+    changes = pool.wait_for_facts("urgent-2", "priority-changed", count=2)
     assert [(fact.before, fact.after) for fact in changes] == [("100", "850"), ("850", "100")]
 
 

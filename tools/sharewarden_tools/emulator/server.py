@@ -19,6 +19,9 @@ Answer = tuple[int, dict[str, str], bytes]
 _put, _now = eventbridge._put_events, eventbridge._now_ts
 _evaluate = engine._evaluate_conditions
 _alarm_record = provisioners._cw_metric_alarm_record
+_create_table = provisioners._RESOURCE_HANDLERS["AWS::DynamoDB::Table"]["create"]
+_iso_time = provisioners.now_iso
+_in_table: ContextVar[bool] = ContextVar("whether a table is being made", default=False)
 _time: ContextVar[float | None] = ContextVar("time of the event that is being put", default=None)
 
 
@@ -72,6 +75,22 @@ def _joined(node: Any, params: dict[str, Any]) -> Any:
     return {key: _joined(value, params) for key, value in node.items()}
 
 
+# DynamoDB by CloudFormation: a stream is labelled without the `Z` that ministack lets its ARN end in.
+
+
+def create_table(logical_id: str, props: dict[str, Any], stack_name: str) -> Any:
+    token = _in_table.set(True)
+    try:
+        return _create_table(logical_id, props, stack_name)
+    finally:
+        _in_table.reset(token)
+
+
+def iso_time() -> str:
+    text = str(_iso_time())
+    return text.removesuffix("Z") if _in_table.get() else text
+
+
 # CloudWatch: an alarm on metric math is made, as on AWS, but never evaluated.
 
 
@@ -87,6 +106,8 @@ def close_gaps() -> None:
     eventbridge._put_events = put_events
     eventbridge._now_ts = event_time
     provisioners._cw_metric_alarm_record = alarm_record
+    provisioners._RESOURCE_HANDLERS["AWS::DynamoDB::Table"]["create"] = create_table
+    provisioners.now_iso = iso_time
     for module in (changesets, engine, handlers, stacks):
         module._evaluate_conditions = evaluate_conditions
 
