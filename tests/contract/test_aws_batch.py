@@ -329,14 +329,14 @@ def test_a_quota_share(
     stub: Stubber, batch: AwsBatch, members: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     stub.add_response("list_quota_shares", {"quotaShares": [listed_share(**members)]}, {"jobQueue": QUEUE})
-    assert batch.shares(QUEUE) == (VISION.model_copy(update=expected),)
+    assert batch.shares(QUEUE).shares == (VISION.model_copy(update=expected),)
 
 
 def test_all_pages_of_quota_shares(stub: Stubber, batch: AwsBatch) -> None:
     one, other = listed_share(), listed_share(quotaShareName="other")
     stub.add_response("list_quota_shares", {"quotaShares": [one], "nextToken": "t"}, {"jobQueue": QUEUE})
     stub.add_response("list_quota_shares", {"quotaShares": [other]}, {"jobQueue": QUEUE, "nextToken": "t"})
-    assert [share.name for share in batch.shares(QUEUE)] == ["team-vision", "other"]
+    assert [share.name for share in batch.shares(QUEUE).shares] == ["team-vision", "other"]
 
 
 def test_a_priority_is_set_to_an_absolute_value(stub: Stubber, batch: AwsBatch) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from sharewarden.aws import batch as answers
 from sharewarden.domain.base import last_part
-from sharewarden.domain.observation import JobDescription, ShareDescription, Status
-from sharewarden.ports import Page, Unavailable
+from sharewarden.domain.observation import JobDescription, Status
+from sharewarden.ports import Page, Shares, Unavailable
 from sharewarden_tools.lab import Lab, Options, VirtualClock
 from sharewarden_tools.lab.errors import ApiError
 from sharewarden_tools.memory import MemoryClock
@@ -59,8 +59,9 @@ class LabBatch:
             jobs=tuple(map(answers._summary, answer["jobSummaryList"])), next_token=answer.get("nextToken")
         )
 
-    def shares(self, queue: str) -> Sequence[ShareDescription]:
-        return tuple(map(answers._share, self._call["ListQuotaShares"]({"jobQueue": queue})["quotaShares"]))
+    def shares(self, queue: str) -> Shares:
+        rows = self._call["ListQuotaShares"]({"jobQueue": queue})["quotaShares"]
+        return Shares(shares=tuple(map(answers._share, rows)))
 
     def set_priority(self, job: str, priority: int) -> None:
         try:

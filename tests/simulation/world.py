@@ -18,7 +18,8 @@ from sharewarden.domain.training import TrainingRecord
 from sharewarden.intake import take_in
 from sharewarden.ports import Runtime, Unavailable
 from sharewarden.usecases.apply import apply
-from sharewarden.usecases.sweep import Limits, Report, sweep
+from sharewarden.usecases.sweep import sweep
+from sharewarden.usecases.walk import Limits, Report
 from sharewarden_tools.memory import (
     MemoryBatch,
     MemoryClock,
@@ -154,6 +155,7 @@ READ_TIMES: dict[str, Any] = {
     "priority": {"as_of"},
     "closed_at": True,
     "missing_since": True,
+    "woken_at": True,
 }
 
 

@@ -89,7 +89,7 @@ def test_the_priority_of_an_unknown_job_is_refused(batch: MemoryBatch) -> None:
 def test_shares_are_those_of_the_queue(batch: MemoryBatch) -> None:
     share = ShareDescription(arn="a", name="n", queue=QUEUE, limits=(), strategy="LEND")
     batch.quota_shares[QUEUE] = [share]
-    assert (batch.shares(QUEUE), batch.shares("other")) == ((share,), ())
+    assert (batch.shares(QUEUE).shares, batch.shares("other").shares) == ((share,), ())
 
 
 @pytest.mark.parametrize(

@@ -13,10 +13,11 @@ from sharewarden.domain.priority import confirm, intend
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.share import ShareRecord
 from sharewarden.domain.stored import Stored
-from sharewarden.domain.sweeping import SETTLE, SweepState
+from sharewarden.domain.sweeping import GAP_AFTER, SETTLE, SweepState
 from sharewarden.ports import Conflict, Unavailable
 from sharewarden.usecases.bump import BumpRequest, bump
-from sharewarden.usecases.sweep import LEASE, Limits, Report, sweep
+from sharewarden.usecases.sweep import LEASE, sweep
+from sharewarden.usecases.walk import Limits, Report
 from sharewarden_tools.memory import MemoryClock, MemoryLedger
 
 from tests.simulation.faults import Crash, Hook, crash, once, watched
@@ -130,7 +131,7 @@ def test_law_02_an_unreadable_pool_changes_no_record() -> None:
     one.batch.down = "throttled"
     one.clock.advance(MINUTE)
     report = one.sweep()
-    assert report.unread == 1
+    assert report.unread == 3  # shares, jobs, and the job itself
     assert one.record(JOB) == before
     assert len(one.wishes.sent) == sent
     assert one.batch.priorities == []
@@ -188,8 +189,10 @@ def test_law_01_preemptions_that_batch_only_counts_are_gaps_after_a_while() -> N
     one.take(state("RUNNABLE", NOW + HOUR))
     assert len(facts_of(one.ledger, "preemption")) == 1
     one.sweep()
+    one.clock.advance(GAP_AFTER - 1)
+    one.sweep()
     assert not facts_of(one.ledger, "gap")
-    one.clock.advance(SETTLE)
+    one.clock.advance(1)
     for _ in range(2):
         one.sweep()
     keys = sorted(fact.key for fact in facts_of(one.ledger, "gap"))
@@ -199,7 +202,7 @@ def test_law_01_preemptions_that_batch_only_counts_are_gaps_after_a_while() -> N
 def test_law_01_a_preempted_attempt_without_a_stop_time_is_a_gap_and_not_forgotten() -> None:
     one = pool(described(preempted_count=1, attempts=(_preempted(FIRST, stopped_at=None),)))
     one.take(state("RUNNABLE", NOW + HOUR))
-    one.clock.advance(SETTLE)
+    one.clock.advance(GAP_AFTER)
     one.sweep()
     assert [fact.key for fact in facts_of(one.ledger, "gap")] == [f"gap#{JOB}#{FIRST}"]
     assert not facts_of(one.ledger, "preemption")
@@ -223,6 +226,7 @@ def test_a_much_preempted_job_fits_into_commits(known: int, unknown: int) -> Non
     for request in bumps:
         bump(one.runtime, request)
     one.batch.tell(described(preempted_count=known + unknown, attempts=attempts, **ended))
+    one.clock.advance(GAP_AFTER)
     for _ in range(40):
         one.clock.advance(SETTLE)
         one.sweep()

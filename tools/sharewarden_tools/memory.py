@@ -13,7 +13,7 @@ from sharewarden.domain.base import last_part
 from sharewarden.domain.observation import JobDescription, JobSummary, ShareDescription, Status
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.stored import MINUTE, Stored
-from sharewarden.ports import MAX_ACTIONS, Clock, Conflict, Page, Unavailable
+from sharewarden.ports import MAX_ACTIONS, Clock, Conflict, Page, Shares, Unavailable
 
 T = TypeVar("T", bound=Stored)
 
@@ -176,9 +176,9 @@ class MemoryBatch:
         rows = tuple(map(_summary, found[start:end]))
         return Page(jobs=rows, next_token=str(end) if end < len(found) else None)
 
-    def shares(self, queue: str) -> Sequence[ShareDescription]:
+    def shares(self, queue: str) -> Shares:
         self._reach()
-        return tuple(self.quota_shares.get(queue, ()))
+        return Shares(shares=tuple(self.quota_shares.get(queue, ())))
 
     def set_priority(self, job: str, priority: int) -> None:
         self._reach()

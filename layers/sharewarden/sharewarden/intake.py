@@ -12,7 +12,8 @@ from .messages import Poison, logger, measure
 from .ports import Runtime
 from .usecases.apply import apply
 from .usecases.react import Reaction, react
-from .usecases.sweep import Limits, sweep
+from .usecases.sweep import sweep
+from .usecases.walk import Limits
 
 #: Kept back from the function's time: enough to end the sweep in order.
 SPARE_MS = 20_000

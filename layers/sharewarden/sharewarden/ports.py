@@ -33,10 +33,18 @@ class Conflict(Exception):
 
 
 class Page(Frozen):
-    """Job summaries and the token of the next page (None: the last one)."""
+    """Job summaries and the token of the next page (None: the last one); ``odd`` rows could not be read."""
 
     jobs: tuple[JobSummary, ...]
     next_token: str | None = None
+    odd: int = 0
+
+
+class Shares(Frozen):
+    """The quota shares of a queue; ``odd`` rows could not be read, so a share not in it may exist."""
+
+    shares: tuple[ShareDescription, ...]
+    odd: int = 0
 
 
 class Clock(Protocol):
@@ -56,7 +64,7 @@ class Batch(Protocol):
         """One page of the queue's jobs in one state."""
         ...
 
-    def shares(self, queue: str) -> Sequence[ShareDescription]:
+    def shares(self, queue: str) -> Shares:
         """Every quota share of the queue."""
         ...
 

@@ -1,16 +1,17 @@
 """Batch over boto3. Shapes: Batch API reference, DescribeServiceJob, ListServiceJobs, ListQuotaShares."""
 
 import json
+import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import ClientError
 
 from sharewarden.aws.errors import asking, code, message
 from sharewarden.domain.base import last_part
 from sharewarden.domain.observation import AttemptSeen, JobDescription, JobSummary, ShareDescription, Status
-from sharewarden.ports import Clock, Denied, Page
+from sharewarden.ports import Clock, Denied, Page, Shares
 
 if TYPE_CHECKING:
     from mypy_boto3_batch import BatchClient
@@ -28,6 +29,9 @@ _NO_SUCH_JOB = re.compile(
 #: Codes that say no, and not "not now" (Batch API reference, UpdateServiceJob and CommonErrors).
 _REFUSALS = frozenset({"AccessDeniedException", "ClientException", "ValidationException"})
 
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 Answer = Mapping[str, Any]
 
 
@@ -55,14 +59,17 @@ class AwsBatch:
             answer = self._client.list_service_jobs(
                 jobQueue=queue, jobStatus=status, maxResults=PAGE_SIZE, **paging
             )
-            rows = tuple(map(_summary, answer["jobSummaryList"]))
-        return Page(jobs=rows, next_token=answer.get("nextToken") or None)
+            rows = answer["jobSummaryList"]
+        jobs = _readable(_summary, rows)
+        return Page(jobs=jobs, next_token=answer.get("nextToken") or None, odd=len(rows) - len(jobs))
 
-    def shares(self, queue: str) -> Sequence[ShareDescription]:
+    def shares(self, queue: str) -> Shares:
         # The list holds all that DescribeQuotaShare tells, except tags, which nobody needs.
         with asking("ListQuotaShares"):
             pages = self._client.get_paginator("list_quota_shares").paginate(jobQueue=queue)
-            return tuple(_share(row) for page in pages for row in page["quotaShares"])
+            rows = [row for page in pages for row in page["quotaShares"]]
+        shares = _readable(_share, rows)
+        return Shares(shares=shares, odd=len(rows) - len(shares))
 
     def set_priority(self, job: str, priority: int) -> None:
         with asking("UpdateServiceJob"):
@@ -76,6 +83,17 @@ class AwsBatch:
 
 def _knows_no_such_job(error: ClientError) -> bool:
     return code(error) == "ClientException" and bool(_NO_SUCH_JOB.search(message(error)))
+
+
+def _readable(parse: Callable[[Answer], T], rows: Iterable[Answer]) -> tuple[T, ...]:
+    """The rows that can be read: one of a kind that is new to us must not hide the others."""
+    read: list[T] = []
+    for row in rows:
+        try:
+            read.append(parse(row))
+        except (LookupError, TypeError, AttributeError, ValueError):  # pydantic's error is a ValueError
+            logger.warning("cannot read a row with %s", sorted(row))
+    return tuple(read)
 
 
 def _description(answer: Answer, read_at: int) -> JobDescription:
@@ -190,7 +208,7 @@ def _instances(config: Answer) -> tuple[str | None, int | None]:
 def _parsed(payload: str | None) -> Answer:
     try:
         request = json.loads(payload or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return request if isinstance(request, dict) else {}
 

@@ -85,6 +85,8 @@ class JobRecord(Stored):
 
     end: End | None = None
     end_audited: bool = False
+    woken_at: int = 0
+    """When a sweep last asked ``apply`` to look at the open wish."""
     missing_since: int | None = None
     """When Batch first said that it does not know this job."""
     closed_at: int | None = None

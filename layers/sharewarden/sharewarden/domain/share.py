@@ -11,10 +11,15 @@ from .stored import Stored
 KEPT_CHANGES = 10
 #: CloudTrail writes whole seconds: a call may look up to a second older than it was.
 LATENESS = 1000
+#: Our clock may run behind that of AWS by so much: a call that a sweep has found looks newer than the look.
+SKEW = 5000
 
 
 class FoundChange(Frozen):
-    """A change that a sweep found before CloudTrail told of it: between which reads, and its audit key."""
+    """A change that a sweep found before CloudTrail told of it, and its audit key.
+
+    It came after the read before (when that was asked for) and before the answer that showed it.
+    """
 
     after: int
     before: int
@@ -62,7 +67,8 @@ def found_at(record: ShareRecord, at: int) -> FoundChange | None:
     """The change that a sweep found and that a call at ``at`` made, if it was not told of before."""
     if at == record.told_at:
         return None
-    return next((one for one in record.found if one.after - LATENESS < at <= one.before), None)
+    near = (one for one in record.found if one.after - LATENESS < at <= one.before + SKEW)
+    return min(near, key=lambda one: max(0, at - one.before), default=None)
 
 
 def content_hash(description: ShareDescription | None) -> str:

@@ -1,5 +1,6 @@
 """What the sweep remembers, and what it decides about one record."""
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from .attempts import Attempt
@@ -7,14 +8,21 @@ from .audit import AuditFact, subject_key
 from .boosts import TOO_LATE, drop_wish, end_due_boosts
 from .decide import Decision, decide, let_go
 from .facts import gap_fact, timeline_fact
-from .observation import DISPATCHED, JobSummary
+from .observation import DISPATCHED, TERMINAL, JobSummary
 from .policy import Policy
 from .priority import live_boosts
 from .record import JobRecord, doubtful, settle_end_read, status, unexplained_preemptions
-from .stored import MINUTE, Stored
+from .stored import DAY, MINUTE, Stored
 
 #: Events later than this are no longer waited for: what they did not bring is a gap.
 SETTLE = 10 * MINUTE
+#: An event may take this long: EventBridge retries a target for a day (EventBridge user guide, Retry policy).
+#: A gap waits for it, or what happened would be on record twice.
+GAP_AFTER = DAY + SETTLE
+#: A classic job of which nothing was heard for so long has lost the event of its end: nobody can be asked.
+SILENT = 30 * DAY
+#: A clock may be wrong by so much: a time that lies further ahead says nothing of when something happened.
+AHEAD = DAY
 #: Gaps that one look puts on record, of each of two sorts: a commit holds a hundred actions.
 GAPS_AT_ONCE = 10
 #: Names that one adoption digest spells out; the count is always right.
@@ -22,7 +30,7 @@ NAMED_IN_DIGEST = 200
 
 
 class SweepState(Stored):
-    """The lease, the cursor, and what was adopted since the last digest."""
+    """The lease, where the next sweep begins, and what was adopted since the last digest."""
 
     item: ClassVar[str] = "SWEEP"
 
@@ -39,33 +47,48 @@ class SweepState(Stored):
         return "all"
 
 
-def needs_read(record: JobRecord, listed: JobSummary | None) -> bool:
-    """True when only Batch can tell: the listing disagrees, or something of ours is under way."""
+def portions(budget: int, sizes: Sequence[int]) -> list[int]:
+    """How much of the budget each kind of work gets, the most important first.
+
+    A tenth of it is kept for each later kind, as far as that needs it: none waits for ever.
+    """
+    granted: list[int] = []
+    for place, size in enumerate(sizes):
+        kept = sum(min(later, budget // 10) for later in sizes[place + 1 :])
+        granted.append(max(0, min(size, budget - sum(granted) - kept)))
+    return granted
+
+
+def needs_read(record: JobRecord, listed: JobSummary | None, *, whole: bool) -> bool:
+    """True when only Batch can tell: the listing disagrees, or something of ours is under way.
+
+    ``whole``: the listing holds every active job. One that it holds is active, whatever an event said.
+    """
     if record.classic:
         return False
     if record.end is not None:
-        return _has_gaps(record)
+        return listed is not None or _gaps_to_ask_about(record)
     ledger = record.priority
     ours = (ledger.wish, ledger.sent, ledger.suspect)
     return (
         any(one is not None for one in ours)
         or bool(live_boosts(ledger))
-        or lags(record, listed)
+        or lags(record, listed, whole=whole)
         or doubtful(record)
-        or _has_gaps(record)
+        or _gaps_to_ask_about(record)
     )
 
 
-def lags(record: JobRecord, listed: JobSummary | None) -> bool:
+def lags(record: JobRecord, listed: JobSummary | None, *, whole: bool) -> bool:
     """True when Batch lists the job otherwise than the record has it, or no longer among the active ones."""
-    return record.end is None and (listed is None or _disagrees(record, listed))
+    return record.end is None and (whole if listed is None else _disagrees(record, listed))
 
 
 def housekeeping(record: JobRecord, policy: Policy, now: int, *, may_act: bool) -> Decision:
     """Everything that time alone makes due for one record."""
     decision = decide(settle_end_read(record, now, SETTLE), policy)
     record, facts = decision.record, decision.facts
-    for step in (_expire_wish, *([end_due_boosts] if may_act else []), _gaps, _close):
+    for step in (_expire_wish, *([end_due_boosts] if may_act else []), _gaps, _close, _close_silent):
         decision = step(record, policy, now)
         record, facts = decision.record, facts + decision.facts
     return Decision(record=record, facts=facts)
@@ -120,6 +143,14 @@ def _has_gaps(record: JobRecord) -> bool:
     return unexplained_preemptions(record) > record.gaps or bool(_unstopped(record))
 
 
+def _gaps_to_ask_about(record: JobRecord) -> bool:
+    """Batch keeps a sliding window of attempts: an answer since the newest event is all it will tell."""
+    if not _has_gaps(record):
+        return False
+    read, heard = record.snapshot, max((entry.at for entry in record.timeline[-1:]), default=0)
+    return read is None or (read.status not in TERMINAL and read.read_at <= heard)
+
+
 def _unstopped(record: JobRecord) -> list[Attempt]:
     """Preempted attempts whose stop nobody has told."""
     return [one for one in record.attempts if one.preempted and one.stopped_at is None and not one.audited]
@@ -127,8 +158,8 @@ def _unstopped(record: JobRecord) -> list[Attempt]:
 
 def _gaps(record: JobRecord, policy: Policy, now: int) -> Decision:
     """Batch keeps a sliding window of preempted attempts: what it has dropped is known by number alone."""
-    heard = _last_heard(record)
-    if not _has_gaps(record) or now - heard < SETTLE:
+    heard = _last_heard(record, now)
+    if not _has_gaps(record) or now - heard < GAP_AFTER:
         return Decision(record=record)
     unstopped = _unstopped(record)[:GAPS_AT_ONCE]
     lost = min(unexplained_preemptions(record), record.gaps + GAPS_AT_ONCE)
@@ -150,7 +181,7 @@ def _gaps(record: JobRecord, policy: Policy, now: int) -> Decision:
 
 def _close(record: JobRecord, policy: Policy, now: int) -> Decision:
     """The end of the story, once everything in it is on record."""
-    if record.end is None or record.closed_at is not None or now - _last_heard(record) < SETTLE:
+    if record.end is None or record.closed_at is not None or now - _last_heard(record, now) < SETTLE:
         return Decision(record=record)
     if _has_gaps(record) or decide(record, policy).facts:
         return Decision(record=record)
@@ -158,7 +189,19 @@ def _close(record: JobRecord, policy: Policy, now: int) -> Decision:
     return Decision(record=record.model_copy(update={"closed_at": now}), facts=(fact,))
 
 
-def _last_heard(record: JobRecord) -> int:
-    """The newest time that the record knows of."""
-    times = [record.created_at, *(entry.at for entry in record.timeline[-1:])]
-    return max(times + ([record.end.at] if record.end else []))
+def _close_silent(record: JobRecord, policy: Policy, now: int) -> Decision:
+    """A classic job can not be asked about, so one whose end was lost would stay open for ever."""
+    heard = _last_heard(record, now)
+    over = record.end is not None or record.closed_at is not None
+    if over or not record.classic or now - heard < SILENT:
+        return Decision(record=record)
+    why = f"nothing was heard of the job for {SILENT // DAY} days; last known state {status(record)}"
+    fact = gap_fact(record, policy, subject="silent", at=heard, reason=why)
+    return Decision(record=record.model_copy(update={"closed_at": now}), facts=(fact,))
+
+
+def _last_heard(record: JobRecord, now: int) -> int:
+    """The newest time that the record knows of and that can have come."""
+    times = [record.created_at, *(entry.at for entry in record.timeline)]
+    times += [record.end.at] if record.end else []
+    return max((at for at in times if at <= now + AHEAD), default=0)

@@ -1,0 +1,110 @@
+"""The sweep's look at one queue: what Batch lists, what is on record, and what of it wants to be asked about.
+
+Nothing is decided here. An answer that Batch did not give in full is used for what it does say: a job that is
+not in it may be there all the same (design law 2).
+"""
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import NamedTuple, get_args
+
+from sharewarden.domain.decide import Decision
+from sharewarden.domain.observation import TERMINAL, JobSummary, Status
+from sharewarden.domain.record import JobRecord
+from sharewarden.domain.sweeping import housekeeping, lags, needs_read
+from sharewarden.ports import Unavailable
+
+from .shares import sweep_shares
+from .walk import Walk
+
+ACTIVE: tuple[Status, ...] = tuple(status for status in get_args(Status) if status not in TERMINAL)
+
+
+class Question(NamedTuple):
+    """A job to ask Batch about; they sort by how long it was not read."""
+
+    read_at: int
+    job: str
+    arn: str
+    absent: bool
+    """Batch listed every active job, and not this one."""
+
+
+@dataclass
+class Found:
+    """What the looks at the queues found to do."""
+
+    due: list[str] = field(default_factory=list)
+    """Jobs for whose record the time has come for something, whatever Batch says."""
+    urgent: list[Question] = field(default_factory=list)
+    """Something of ours is under way, or record and listing disagree."""
+    unknown: list[Question] = field(default_factory=list)
+    """Listed, and not among the open records."""
+    quiet: list[Question] = field(default_factory=list)
+
+
+@dataclass
+class Listing:
+    """The active jobs of a queue by key; ``whole`` when these are all of them."""
+
+    rows: dict[str, JobSummary] = field(default_factory=dict)
+    whole: bool = False
+
+
+def look(walk: Walk, queue: str, until: int | None, found: Found) -> None:
+    """Add to ``found`` what the queue has to do, as far as Batch and the table tell until then."""
+    listing = Listing()
+    if queue not in walk.runtime.classic_queues:
+        walk.apart(queue, partial(_shares, walk, queue))
+        walk.apart(queue, partial(_list, walk, queue, until, listing))
+    known: set[str] = set()
+    try:
+        for record in walk.runtime.ledger.open_items(JobRecord, queue):
+            known.add(record.job)
+            walk.report.records += 1
+            walk.apart(record.job, partial(_sort_in, walk, record, listing, found))
+    except Unavailable:
+        walk.report.unread += 1
+        return  # which of the listed jobs are unknown can not be told
+    found.unknown += [
+        Question(row.created_at, row.job, row.arn, absent=False)
+        for row in listing.rows.values()
+        if row.job not in known
+    ]
+
+
+def _shares(walk: Walk, queue: str) -> None:
+    compared = sweep_shares(walk.runtime, queue)
+    walk.report.shares_changed += compared.changes
+    walk.report.odd += compared.odd
+
+
+def _list(walk: Walk, queue: str, until: int | None, listing: Listing) -> None:
+    odd = 0
+    for status in ACTIVE:
+        token: str | None = None
+        while True:
+            if until is not None and walk.runtime.clock.now() >= until:
+                return
+            page = walk.runtime.batch.jobs(queue, status, token)
+            listing.rows |= {job.job: job for job in page.jobs}
+            odd += page.odd
+            token = page.next_token
+            if token is None:
+                break
+    walk.report.odd += odd
+    listing.whole = odd == 0
+
+
+def _sort_in(walk: Walk, record: JobRecord, listing: Listing, found: Found) -> None:
+    row = listing.rows.get(record.job)
+    read_at = record.snapshot.read_at if record.snapshot else 0
+    question = Question(read_at, record.job, record.arn, absent=row is None and listing.whole)
+    if needs_read(record, row, whole=listing.whole):
+        walk.report.behind += lags(record, row, whole=listing.whole)
+        found.urgent.append(question)
+        return
+    if housekeeping(record, walk.policy, walk.started_at, may_act=False) != Decision(record=record):
+        found.due.append(record.job)
+    if record.end is None and not record.classic:
+        found.quiet.append(question)
