@@ -267,7 +267,7 @@ SERVE = """
 from sharewarden_tools.lab.clock import WallClock
 from sharewarden_tools.lab.server import serve
 from tests.contract.test_lab_wire_server import FakeLab
-serve(0, FakeLab(), WallClock())
+serve(0, FakeLab(), WallClock(), {"AWS_DEFAULT_REGION": "us-east-1"})
 """
 
 
@@ -278,9 +278,11 @@ def test_serve_prints_what_a_shell_needs_and_stops_on_a_signal(number: signal.Si
         [sys.executable, "-c", SERVE], stdout=subprocess.PIPE, text=True, env=environment
     ) as process:
         assert process.stdout
-        lines = [process.stdout.readline() for _ in range(3)]
+        lines = [process.stdout.readline() for _ in range(5)]
         process.send_signal(number)
         assert process.wait(10) == 0
+    *places, region = lines
     assert all(
-        re.fullmatch(r"export AWS_ENDPOINT_URL_[A-Z]+=http://127\.0\.0\.1:\d+\n", line) for line in lines
+        re.fullmatch(r"export AWS_ENDPOINT_URL(_[A-Z]+)?=http://127\.0\.0\.1:\d+\n", line) for line in places
     )
+    assert region == "export AWS_DEFAULT_REGION=us-east-1\n"

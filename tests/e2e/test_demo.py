@@ -58,7 +58,22 @@ def test_the_timeline_says_who_was_preempted_and_why(plain: tuple[int, str]) -> 
         "background-1  RUNNING -> preempted (in-share) by a higher priority in its own share [assumed]"
         in text
     )
-    assert "priority set to 850 by ApplyRole/apply" in text
+
+
+def test_a_cause_stands_before_what_came_of_it(plain: tuple[int, str]) -> None:
+    """CloudTrail brings the call seconds after the preemption that it led to."""
+    lines = TIMED.findall(plain[1].partition("audit trail of")[0])
+    assert [at for at, _, _ in lines] == sorted(at for at, _, _ in lines)
+    told = [what for _, _, what in lines]
+    bump, call, effect = (
+        next(number for number, what in enumerate(told) if what.startswith(start))
+        for start in (
+            "bumped by ana",
+            "priority set to 850 by ApplyRole/apply",
+            "RUNNING -> preempted (in-share)",
+        )
+    )
+    assert bump < call < effect
 
 
 def test_the_audit_is_shown_per_share_and_undocumented_texts_are_marked(plain: tuple[int, str]) -> None:

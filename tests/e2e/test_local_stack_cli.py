@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import boto3
 import pytest
+from botocore.parsers import ResponseParserError
 from sharewarden.domain.stored import HOUR, MINUTE
 from sharewarden.usecases.bump import Refused, UnbumpRequest
 from sharewarden_tools.cli.audit import list_audit
 from sharewarden_tools.cli.deployment import LOCAL_FILE, Deployment
 from sharewarden_tools.cli.jobs import LONGEST_JOB, LONGEST_REASON, SWEEP_EVERY, Raise, bump_job, unbump_job
 from sharewarden_tools.cli.output import BadInput
+from sharewarden_tools.cli.serve import LOG_FILE, announced, refuse_a_second
 from sharewarden_tools.lab import VirtualClock
+from sharewarden_tools.local.environment import aws_environment
 from sharewarden_tools.local.stack import ACCOUNT, QUEUE, REGION, LocalStack, Setup, local_stack, queue_arn
 from sharewarden_tools.local.wiring import read_wiring
 from sharewarden_tools.policy_file import load_policy
@@ -164,8 +170,10 @@ def exports(server: subprocess.Popen[str], names: int) -> dict[str, str]:
 def test_local_serve_is_found_by_the_commands_and_stops_cleanly(tmp_path: Path) -> None:
     server = start(tmp_path, "local", "serve", "--story")
     try:
-        address = exports(server, 8)["AWS_ENDPOINT_URL_BATCH"]
-        taken = run(tmp_path, "local", "serve", "--port", address.rpartition(":")[2])
+        address = exports(server, 9)["AWS_ENDPOINT_URL_BATCH"]
+        second = run(tmp_path, "local", "serve")
+        (tmp_path / "other").mkdir()
+        taken = run(tmp_path / "other", "local", "serve", "--port", address.rpartition(":")[2])
         bumped = run(tmp_path, "bump", "background-3", "--to", "850", "--reason", "now", "--local", "--json")
         listed = run(tmp_path, "audit", "list", "--job", "background-3", "--local")
     finally:
@@ -173,6 +181,11 @@ def test_local_serve_is_found_by_the_commands_and_stops_cleanly(tmp_path: Path) 
         _, log = server.communicate(timeout=30)
     assert server.returncode == 0
     assert "Traceback" not in log
+    assert re.search(r"^\d\d:\d\d:\d\d  background-1  SUBMITTED -> RUNNABLE$", log, re.MULTILINE)
+    assert "{" not in log  # what the functions log goes to the file
+    assert '"tracked":' in (tmp_path / LOG_FILE).read_text()
+    assert (second.returncode, second.stderr.count("\n")) == (2, 1)
+    assert f"a local stack runs in this folder already, at {address}" in second.stderr
     assert not (tmp_path / LOCAL_FILE).exists()
     assert (taken.returncode, taken.stderr.count("\n")) == (2, 1)
     assert "is in use; choose another port" in taken.stderr
@@ -180,9 +193,44 @@ def test_local_serve_is_found_by_the_commands_and_stops_cleanly(tmp_path: Path) 
     assert "bump                background-3" in listed.stdout
 
 
-def test_lab_serve_stops_cleanly(tmp_path: Path) -> None:
-    server = start(tmp_path, "lab", "serve")
-    assert exports(server, 3).keys() == {f"AWS_ENDPOINT_URL_{name}" for name in ("BATCH", "SAGEMAKER", "SQS")}
+def test_a_file_left_over_stops_nobody(tmp_path: Path) -> None:
+    file = tmp_path / "local.json"
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        environment = {"AWS_ENDPOINT_URL_BATCH": f"http://127.0.0.1:{port}"}
+        file.write_text(json.dumps({"environment": environment}))
+        with pytest.raises(BadInput, match="runs in this folder already"):
+            refuse_a_second(file)
+    refuse_a_second(file)
+    for broken in ("{", "[]", "{}"):
+        file.write_text(broken)
+        refuse_a_second(file)
+
+
+def test_only_the_own_file_is_removed(tmp_path: Path) -> None:
+    file = tmp_path / "local.json"
+    with announced({}, {}, file):
+        assert file.exists()
+    assert not file.exists()
+    with announced({}, {}, file):
+        file.write_text("another's")
+    assert file.read_text() == "another's"
+
+
+def test_a_folder_that_cannot_be_written_gets_one_line(tmp_path: Path) -> None:
+    (tmp_path / ".sharewarden").write_text("a file where a folder should be")
+    ended = run(tmp_path, "local", "serve")
+    assert (ended.returncode, ended.stdout, ended.stderr.count("\n")) == (2, "", 1)
+    assert ended.stderr.startswith(".sharewarden/local.log: ")
+
+
+def test_lab_serve_prints_all_that_an_sdk_needs_and_stops_cleanly(tmp_path: Path) -> None:
+    server = start(tmp_path, "lab", "serve", "--quick")
+    variables = exports(server, 7)
+    with aws_environment(variables):
+        assert boto3.client("batch").describe_job_queues()["jobQueues"] == []
+        with pytest.raises(ResponseParserError, match="no Batch operation"):  # and AWS was not asked
+            boto3.client("sts").get_caller_identity()
     server.send_signal(signal.SIGINT)
     _, log = server.communicate(timeout=30)
     assert (server.returncode, log) == (0, "")

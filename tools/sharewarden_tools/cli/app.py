@@ -180,15 +180,22 @@ def audit_list(
 
 
 @lab_app.command("serve", epilog=EXIT_CODES)
-def lab_serve(port: Port = 0) -> None:
+def lab_serve(
+    port: Port = 0,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Seconds where AWS takes minutes, as in `local serve`.")
+    ] = False,
+) -> None:
     """Serve Batch, SageMaker and SQS for any AWS SDK, until Ctrl-C."""
-    raise typer.Exit(_work("serve").serve_lab(port))
+    raise typer.Exit(_work("serve").serve_lab(port, quick=quick))
 
 
 @local_app.command("serve", epilog=EXIT_CODES)
 def local_serve(
     port: Port = 0,
-    story: Annotated[bool, typer.Option("--story", help="Submit the jobs of the three teams.")] = False,
+    story: Annotated[
+        bool, typer.Option("--story", help="Submit the jobs of the three teams; they take about 20 minutes.")
+    ] = False,
 ) -> None:
     """Serve the lab and the real handlers around it, with a three-team pool, until Ctrl-C."""
     raise typer.Exit(_work("serve").serve_local(port, story=story))

@@ -12,7 +12,7 @@ import socket
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -128,13 +128,17 @@ class LabServer:
         traceback.print_exception(error)
 
 
-def serve(port: int, lab: TimedLab, clock: WallClock) -> None:
-    """Serve until SIGINT or SIGTERM; prints what points a shell's SDKs here. Raises PortInUseError."""
+def serve(port: int, lab: TimedLab, clock: WallClock, caller: Mapping[str, str]) -> None:
+    """Serve until SIGINT or SIGTERM; prints what points a shell's SDKs here, as ``caller``.
+
+    Services that the lab has not come here, too, and are refused: nothing reaches AWS by mistake.
+    Raises PortInUseError.
+    """
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
     with LabServer(lab, clock, port=port) as server:
-        for name, value in server.environment().items():
+        for name, value in {"AWS_ENDPOINT_URL": server.url, **server.environment(), **caller}.items():
             print(f"export {name}={value}", flush=True)
         stop.wait()
 

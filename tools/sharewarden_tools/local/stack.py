@@ -127,9 +127,18 @@ class LocalStack:
         return self.parts.clock.now()
 
     def environment(self, user: str) -> dict[str, str]:
-        """The variables that point an AWS SDK or the AWS CLI here, as this user."""
+        """The variables that point an AWS SDK or the AWS CLI here, as this user.
+
+        Services that are not here go to the lab, which refuses them: nothing reaches AWS by mistake.
+        """
         places = {f"AWS_ENDPOINT_URL_{service}": self.parts.aws for service in ("DYNAMODB", "S3")}
-        return {**self.parts.server.environment(), **places, **credentials(user, REGION)}
+        server = self.parts.server
+        return {
+            "AWS_ENDPOINT_URL": server.url,
+            **server.environment(),
+            **places,
+            **credentials(user, REGION),
+        }
 
     if TYPE_CHECKING:
 

@@ -156,6 +156,7 @@ class ThreeTeams:
         ):
             self._timeline.say("", scene.__doc__ or "", "scene")
             yield from scene()
+            self._timeline.tell(self._stack.now())
 
     def trail(self, share: str) -> list[AuditRecord]:
         """The share's audit records, read back from DynamoDB, oldest first."""
@@ -271,6 +272,7 @@ class ThreeTeams:
 
     def _pass(self, ms: int) -> None:
         self._stack.run_until(self._stack.now() + ms)
+        self._timeline.tell(self._stack.now() - MINUTE)
 
     # What Batch and the audit say.
 

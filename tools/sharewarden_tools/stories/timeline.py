@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal
 
 from sharewarden.domain.facts import preemption_kind
@@ -30,11 +31,15 @@ class Line:
 
 
 class Timeline:
-    """Hears the lab's events and tells ``show`` those that people care about."""
+    """Hears the lab's events and tells ``show`` those that people care about, as it happened.
+
+    CloudTrail brings a call seconds after it was made, so lines wait until ``tell`` lets them go.
+    """
 
     def __init__(self, now: Callable[[], int], show: Callable[[Line], None]) -> None:
         self._now = now
         self._show = show
+        self._waiting: list[Line] = []
         self._jobs: dict[str, tuple[str, str]] = {}
         """Name and last state by ARN."""
         self._hearers: Mapping[str, Callable[[dict[str, Any]], None]] = {
@@ -48,8 +53,15 @@ class Timeline:
         if hearer:
             hearer(event["detail"])
 
-    def say(self, who: str, what: str, tone: Tone = "plain") -> None:
-        self._show(Line(self._now(), who, what, tone))
+    def say(self, who: str, what: str, tone: Tone = "plain", at: int | None = None) -> None:
+        """A line of its own; it happened at ``at``, now if not given."""
+        self._waiting.append(Line(self._now() if at is None else at, who, what, tone))
+
+    def tell(self, until: int) -> None:
+        """Show what happened up to ``until`` (epoch ms)."""
+        for line in sorted((line for line in self._waiting if line.at <= until), key=_order):
+            self._show(line)
+        self._waiting = [line for line in self._waiting if line.at > until]
 
     def _moved(self, detail: dict[str, Any]) -> None:
         arn, name, status = detail["jobArn"], detail["jobName"], detail["status"]
@@ -69,4 +81,10 @@ class Timeline:
             request = detail["requestParameters"]
             caller = detail["userIdentity"]["arn"].partition("/")[2]
             name = next((n for arn, (n, _) in self._jobs.items() if arn.endswith(request["jobId"])), "?")
-            self.say(name, f"priority set to {request['schedulingPriority']} by {caller}", "act")
+            made_at = int(datetime.fromisoformat(detail["eventTime"]).timestamp() * 1000)
+            self.say(name, f"priority set to {request['schedulingPriority']} by {caller}", "act", made_at)
+
+
+def _order(line: Line) -> tuple[int, bool]:
+    """By time; what somebody did before what came of it at once, else as heard."""
+    return line.at, line.tone not in ("scene", "act")
