@@ -8,8 +8,10 @@ copy the `export` lines that it prints into another, and run this there:
 
 import argparse
 import json
+import sys
 
 import boto3
+from botocore.exceptions import BotoCoreError, ClientError
 
 
 def main() -> None:
@@ -24,15 +26,18 @@ def main() -> None:
         "CheckpointConfig": {"S3Uri": f"s3://three-team-checkpoints/{options.name}"},
         "StoppingCondition": {"MaxRuntimeInSeconds": 86_400},
     }
-    answer = boto3.client("batch").submit_service_job(
-        jobName=options.name,
-        jobQueue=options.queue,
-        quotaShareName=options.share,
-        schedulingPriority=options.priority,
-        serviceJobType="SAGEMAKER_TRAINING",
-        serviceRequestPayload=json.dumps(payload),
-        tags={"team": "research"},
-    )
+    try:
+        answer = boto3.client("batch").submit_service_job(
+            jobName=options.name,
+            jobQueue=options.queue,
+            quotaShareName=options.share,
+            schedulingPriority=options.priority,
+            serviceJobType="SAGEMAKER_TRAINING",
+            serviceRequestPayload=json.dumps(payload),
+            tags={"team": "research"},
+        )
+    except (ClientError, BotoCoreError) as error:
+        sys.exit(f"not submitted: {error}")
     print(answer["jobId"])
 
 

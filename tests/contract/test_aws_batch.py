@@ -22,6 +22,7 @@ from sharewarden.ports import Denied, Unavailable
 from sharewarden_tools.memory import MemoryClock
 
 DATA = Path(__file__).parents[1] / "data" / "api"
+EXAMPLES = Path(__file__).parents[2] / "examples"
 NOW = 1_789_381_950_000
 QUEUE = "arn:aws:batch:us-east-1:123456789012:job-queue/ml-train-qm"
 JOB = "53f51099-d4c3-5e90-ac11-be55089a1763"
@@ -32,15 +33,15 @@ TRAINING_JOB = (
 )
 
 
-def sample(name: str, **members: Any) -> dict[str, Any]:
+def sample(name: str, folder: Path = DATA, **members: Any) -> dict[str, Any]:
     """An answer of AWS with some members changed; None leaves one out, as the wire does."""
-    answer = json.loads((DATA / f"{name}.json").read_text()) | members
+    answer = json.loads((folder / f"{name}.json").read_text()) | members
     return {key: value for key, value in answer.items() if value is not None}
 
 
 def described(**members: Any) -> dict[str, Any]:
     # botocore calls startedAt required, so a stub must have one
-    return sample("api_describe_service_job__after_preemption", **{"startedAt": 0} | members)
+    return sample("describe_service_job", EXAMPLES, **{"startedAt": 0} | members)
 
 
 @pytest.fixture

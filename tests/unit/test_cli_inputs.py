@@ -1,5 +1,6 @@
 """What commands make of options, files and stacks, without any server."""
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -258,6 +259,11 @@ def test_aws_that_cannot_be_asked_is_code_3(
 )
 def test_a_wrong_option_is_code_2(args: list[str]) -> None:
     assert run(*args) == 2
+
+
+def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--version") == 0
+    assert re.fullmatch(r"sharewarden \d+\.\d+\.\d+\n", capsys.readouterr().out)
 
 
 def test_help_names_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,5 +1,6 @@
 """`sharewarden react FILE`: every sample event, and every way in which a file can be broken."""
 
+import io
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -14,7 +15,7 @@ DATA = TEMPLATE.parent / "tests" / "data"
 SAMPLES = sorted([*EVENTS.glob("*.json"), *(DATA / "events").glob("*.json")])
 RUNNING = EVENTS / "batch_service_job_state_change__running.json"
 PREEMPTED = EVENTS / "batch_service_job_preemption_completed__runnable.json"
-DESCRIBED = DATA / "api" / "api_describe_service_job__after_preemption.json"
+DESCRIBED = TEMPLATE.parent / "examples" / "describe_service_job.json"
 
 
 def run(*args: object) -> int:
@@ -46,6 +47,18 @@ def test_a_describe_says_whose_job_was_preempted(capsys: pytest.CaptureFixture[s
     assert [fact["kind"] for fact in shown["facts"]] == ["preemption", "preemption-measure"]
     assert shown["facts"][1]["figures"]["gpu_seconds"] == pytest.approx(8618 * 4 * 2)
     assert shown["notes"] == []
+
+
+def test_a_pipe_is_read(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(RUNNING.read_bytes())))
+    assert run("-", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["file"] == "-"
+
+
+def test_a_byte_order_mark_is_no_fault(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "event.json"
+    file.write_bytes(b"\xef\xbb\xbf" + RUNNING.read_bytes())
+    assert run(file) == 0
 
 
 def test_without_a_describe_it_says_so(capsys: pytest.CaptureFixture[str]) -> None:

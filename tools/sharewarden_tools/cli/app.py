@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,13 +13,12 @@ import typer
 from sharewarden.ports import Unavailable
 from sharewarden.usecases.bump import Refused
 
-from .output import BAD_INPUT, REFUSED, UNAVAILABLE, BadInput, note, plain
+from .output import BAD_INPUT, REFUSED, UNAVAILABLE, BadInput, note, plain, say
 
 EXIT_CODES = "Exit codes: 0 done; 1 refused, or a check failed; 2 bad input; 3 AWS could not be asked."
 
 app = typer.Typer(
     name="sharewarden",
-    help="Guardrails, checkpoint care, escalation and audit for AWS Batch quota shares.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
     add_completion=False,
@@ -49,6 +49,21 @@ Priority = typer.Option(min=0, max=9999, help="The priority to reach.")
 Points = typer.Option(min=1, max=9999, help="The points to add.")
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        say(f"sharewarden {version('sharewarden')}")
+        raise typer.Exit
+
+
+@app.callback()
+def about(
+    _: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Say which.")
+    ] = False,
+) -> None:
+    """Guardrails, checkpoint care, escalation and audit for AWS Batch quota shares."""
+
+
 def main(args: Sequence[str] | None = None) -> None:
     """Run the command; ends with SystemExit and one of the documented codes."""
     try:
@@ -77,9 +92,14 @@ def demo(
 
 @app.command(epilog=EXIT_CODES)
 def react(
-    file: Annotated[Path, typer.Argument(help="An EventBridge event as JSON, for example events/*.json.")],
+    file: Annotated[
+        Path, typer.Argument(help="An EventBridge event as JSON, for example events/*.json; - reads stdin.")
+    ],
     describe: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What DescribeServiceJob answers, as JSON.")
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="What DescribeServiceJob answers, as in examples/describe_service_job.json."
+        ),
     ] = None,
     as_json: Json = False,
 ) -> None:

@@ -62,12 +62,15 @@ def _nothing(deployment: Deployment, share: str | None, job: str | None, since: 
 
 
 def _shares(deployment: Deployment) -> list[str] | None:
-    """Names of the quota shares; None when Batch does not say, since an auditor may not ask it."""
+    """Names of the quota shares; None when not all could be read: an auditor may not ask Batch."""
     runtime = deployment.runtime
     try:
-        return sorted({share.name for queue in runtime.queues for share in runtime.batch.shares(queue)})
+        answers = [runtime.batch.shares(queue) for queue in runtime.queues]
     except Unavailable:
         return None
+    if any(answer.odd for answer in answers):
+        return None
+    return sorted({share.name for answer in answers for share in answer.shares})
 
 
 def _of_share(deployment: Deployment, share: str, since: int, until: int) -> Iterator[AuditRecord]:

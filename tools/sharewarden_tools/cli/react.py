@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,7 @@ from .output import OK, BadInput, full_time, print_json, record_line, say
 #: The largest message that SQS carries (SQS quotas); an event on its way to react is one.
 LARGEST = 1_048_576
 SECOND = 1000
+STDIN = Path("-")
 
 
 def react(file: Path, describe: Path | None, *, as_json: bool) -> int:
@@ -95,14 +98,14 @@ def _record_text(record: JobRecord) -> str:
 def _read(file: Path) -> tuple[str, Mapping[str, Any]]:
     """Text and value of a JSON file. Raises BadInput."""
     try:
-        with file.open("rb") as opened:
+        with nullcontext(sys.stdin.buffer) if file == STDIN else file.open("rb") as opened:
             data = opened.read(LARGEST + 1)
     except OSError as error:
         raise BadInput(f"{file}: {(error.strerror or str(error)).lower()}") from error
     if len(data) > LARGEST:
         raise BadInput(f"{file}: larger than {LARGEST} bytes, which no event can be")
     try:
-        text = data.decode()
+        text = data.decode("utf-8-sig")
         return text, json.loads(text)
     except UnicodeDecodeError as error:
         raise BadInput(f"{file}: not text: byte {error.start} is not UTF-8") from error
