@@ -21,7 +21,7 @@ def site_of(stack: LocalStack) -> Site:
     @cache
     def client(service: str) -> Any:
         if service not in ("batch", "dynamodb", "s3", "sqs"):
-            raise NotHere(service)
+            raise NotHere(f"the local stack has no {service}")
         with aws_environment(stack.environment("ana")):
             return boto3.client(service)  # type: ignore[call-overload]
 

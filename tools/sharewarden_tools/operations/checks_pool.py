@@ -100,7 +100,7 @@ def policy(site: Site) -> Iterator[Seen]:
 def priority_cap(site: Site) -> Iterator[Seen]:
     """No band of the policy reaches above what IAM lets apply set."""
     if site.stack is None:
-        raise NotHere("IAM")
+        raise NotHere("the local stack has no IAM")
     cap, found = int(site.parameters["MaxPriority"]), site.runtime.policies.current()
     for arn in sorted(site.runtime.queues):
         bands = found.queue(arn).bands

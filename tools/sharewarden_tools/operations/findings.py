@@ -40,6 +40,6 @@ def _found(site: Site, name: str, check: Check) -> Iterator[Finding]:
         for seen in check(site):
             yield Finding(name, *seen)
     except NotHere as error:
-        yield Finding(name, "cannot tell", f"the local stack has no {error}")
+        yield Finding(name, "cannot tell", str(error))
     except Unavailable as error:
         yield Finding(name, "cannot tell", f"AWS could not be asked: {error}", "docs/operations.md, doctor")

@@ -20,14 +20,22 @@ from sharewarden_tools.cli.deployment import (
     read_local,
     stack_variables,
 )
+from sharewarden_tools.cli.output import BadInput
 from sharewarden_tools.local.environment import aws_environment
 
 #: Queues of the template by logical id.
 FIFO = frozenset({"WishesQueue", "WishesDeadLetters"})
 
 
-class NotHere(Exception):
-    """The local stack has no such thing; the text says which."""
+class NotHere(BadInput):
+    """The local stack, or a stack of another version, has no such thing; the text says which."""
+
+
+class _Members(dict[str, str]):
+    """Outputs or parameters of a stack. Raises NotHere for one that it lacks."""
+
+    def __missing__(self, name: str) -> str:
+        raise NotHere(f"the stack has no {name}: another version made it")
 
 
 @dataclass(frozen=True)
@@ -57,18 +65,20 @@ class Site:
     @cached_property
     def outputs(self) -> dict[str, str]:
         """Outputs of the stack. Raises NotHere."""
-        return {row["OutputKey"]: row["OutputValue"] for row in self.described.get("Outputs", ())}
+        rows = self.described.get("Outputs", ())
+        return _Members({row["OutputKey"]: row["OutputValue"] for row in rows})
 
     @cached_property
     def parameters(self) -> dict[str, str]:
         """Parameters of the stack. Raises NotHere."""
-        return {row["ParameterKey"]: row["ParameterValue"] for row in self.described.get("Parameters", ())}
+        rows = self.described.get("Parameters", ())
+        return _Members({row["ParameterKey"]: row.get("ParameterValue", "") for row in rows})
 
     @property
     def described(self) -> Mapping[str, Any]:
         """What DescribeStacks says. Raises NotHere."""
         if self.stack is None:
-            raise NotHere("CloudFormation")
+            raise NotHere("the local stack has no CloudFormation")
         return self.stack
 
     @cached_property
@@ -101,7 +111,7 @@ def _local_clients(environment: Mapping[str, str]) -> Callable[[str], Any]:
     @cache  # to make one takes a good part of a second
     def client(service: str) -> Any:
         if f"AWS_ENDPOINT_URL_{service.upper()}" not in environment:
-            raise NotHere(service)
+            raise NotHere(f"the local stack has no {service}")
         with aws_environment(environment):
             return boto3.client(service)  # type: ignore[call-overload]
 
