@@ -13,6 +13,7 @@ from sharewarden.domain.observation import AttemptSeen, JobDescription
 from sharewarden.domain.policy import Policy, QueuePolicy, SharePolicy
 from sharewarden.domain.priority import Boost, PriorityLedger, Suspect, Wish
 from sharewarden.domain.record import End, JobRecord
+from sharewarden.domain.stored import MINUTE
 
 QUEUE = "arn:aws:batch:us-east-1:123456789012:job-queue/q"
 POLICY = Policy(queues={"q": QueuePolicy(shares={"background": SharePolicy(team="research")})})
@@ -154,3 +155,22 @@ def test_unknown_text_is_no_kind() -> None:
 def test_unknown_instances_are_unknown_and_not_zero() -> None:
     assert gpu_seconds("ml.unknown", 1, 1000) is None
     assert gpu_seconds("ml.g5.xlarge", None, 1000) is None
+
+
+def test_law_01_an_end_that_proves_false_is_told_and_the_true_one_too() -> None:
+    wrong = decide_read(
+        JobRecord(job="j", arn="a/j", name="n", queue=QUEUE, created_at=1000), truth(), POLICY
+    )
+    ended = wrong.record.model_copy(
+        update={"end": End(status="FAILED", at=150_000, hinted=True), "missing_since": 160_000}
+    )
+    first = decide(ended, POLICY)
+    back = decide_read(first.record, truth(status="RUNNING", read_at=200_000), POLICY)
+    truly = truth(status="SUCCEEDED", read_at=200_000 + MINUTE, stopped_at=200_000 + MINUTE)
+    last = decide_read(back.record, truly, POLICY)
+    assert [fact.key for fact in (*first.facts, *back.facts, *last.facts)] == [
+        "job-ended#j",
+        "gap#j#reopened-1",
+        "job-ended#j#1",
+    ]
+    assert "ended (FAILED)" in back.facts[0].reason

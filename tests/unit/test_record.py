@@ -22,6 +22,7 @@ from sharewarden.domain.record import (
     fold,
     new_record,
     settle_end,
+    settle_end_forgotten,
     settle_end_read,
     status,
     unexplained_preemptions,
@@ -84,6 +85,17 @@ def test_forgotten_attempts_make_no_false_gap() -> None:
     record = absorb(NEW, read(9, "RUNNING", attempts=many, preempted_count=250))
     assert len(record.attempts) == KEPT_ATTEMPTS
     assert unexplained_preemptions(record) == 0
+
+
+def test_the_attempt_that_has_not_started_is_never_forgotten() -> None:
+    many = tuple(AttemptSeen(training_job=f"t{n:04}", stopped_at=n, preempted=True) for n in range(1, 251))
+    record = absorb(NEW, read(9, "SCHEDULED", attempts=many, attempt="t0000"))
+    assert len(record.attempts) == KEPT_ATTEMPTS
+    assert record.attempts[-1].training_job == "t0000"
+
+
+def test_law_01_a_count_that_makes_no_sense_makes_no_endless_gaps() -> None:
+    assert unexplained_preemptions(known(told(1, "RUNNABLE", preempted_count=2**31 - 1))) == KEPT_ATTEMPTS
 
 
 # The timeline and what it says.
@@ -228,6 +240,49 @@ def test_an_end_without_details_asks_batch_first() -> None:
 def test_an_end_that_batch_cannot_detail_is_the_events() -> None:
     record = known(BARE, read(10, "FAILED", reason="by hand"))
     assert settle_end(record).end == End(status="FAILED", at=9 * S, reason="by hand")
+
+
+@pytest.mark.parametrize("read_at", [8, 9, 10, 99])
+def test_law_02_an_event_alone_ends_no_job_that_batch_shows_as_active(read_at: int) -> None:
+    record = known(BARE, read(read_at, "RUNNING"))
+    assert settle_end(record).end is None
+    assert status(known(BARE, read(10, "RUNNING"))) == "RUNNING"
+
+
+def test_a_classic_job_ends_by_its_event_alone() -> None:
+    record = fold(NEW.model_copy(update={"classic": True}), BARE)
+    assert settle_end(record).end == End(status="FAILED", at=9 * S)
+
+
+GONE = known(BARE).model_copy(update={"missing_since": 50 * S})
+OVER = {
+    "a hint": settle_end_forgotten(GONE).model_copy(update={"end_audited": True}),
+    "a hint, closed": settle_end_forgotten(GONE).model_copy(update={"closed_at": 70 * S}),
+    "vanished": GONE.model_copy(update={"closed_at": 70 * S}),
+}
+
+
+@pytest.mark.parametrize("case", OVER)
+def test_law_10_a_job_taken_for_over_goes_on_when_batch_shows_it(case: str) -> None:
+    record = absorb(OVER[case], read(80, "RUNNING"))
+    assert (record.end, record.end_audited, record.closed_at, record.reopened) == (None, False, None, 1)
+    assert status(record) == "RUNNING"
+    assert record.open_queue == "q"
+    assert absorb(record, read(81, "RUNNING")).reopened == 1
+
+
+@pytest.mark.parametrize(
+    ("record", "seen"),
+    [
+        (OVER["a hint"], read(49, "RUNNING")),  # asked before Batch said it knows no such job
+        (OVER["a hint"], read(80, "FAILED")),
+        (known(FULL), read(80, "RUNNING")),  # Batch told when and why: Describe lags
+        (known(TRUTH), read(80, "RUNNING")),
+    ],
+)
+def test_an_end_that_nothing_contradicts_stands(record: JobRecord, seen: JobDescription) -> None:
+    after = absorb(record, seen)
+    assert (after.end, after.reopened) == (record.end, 0)
 
 
 def test_an_end_that_was_only_read_waits_for_its_event() -> None:

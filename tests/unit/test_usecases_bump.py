@@ -52,6 +52,18 @@ def test_asking_twice_is_asking_once() -> None:
     assert len(facts_of(one.ledger, "unbump")) == len(facts_of(one.ledger, "boost-ended")) == 1
 
 
+def test_law_01_one_id_for_several_requests_hides_none_of_them() -> None:
+    one = pool()
+    one.policies.policy = Policy()
+    ask(one, by=100)
+    one.policies.policy = ENFORCE
+    ask(one, by=100)
+    one.batch.tell(described(job="job-2", arn=f"{ARN[:-1]}2"))
+    ask(one, job="job-2", by=100)
+    told = sorted((fact.job or "", fact.mode) for fact in facts_of(one.ledger, "bump"))
+    assert told == [(JOB, "enforce"), (JOB, "shadow"), ("job-2", "enforce")]
+
+
 @pytest.mark.parametrize(
     ("update", "what", "words"),
     [

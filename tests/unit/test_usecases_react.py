@@ -243,6 +243,21 @@ def test_our_own_echo_and_calls_elsewhere_are_no_news() -> None:
     assert not one.ledger.facts
 
 
+@pytest.mark.parametrize(
+    "principal",
+    [
+        "arn:aws:iam::123456789012:user/sharewarden-apply/mallory",
+        "arn:aws:sts::999999999999:assumed-role/sharewarden-apply/x",
+        "arn:aws:sts::123456789012:federated-user/sharewarden-apply/x",
+        "arn:aws:sts::123456789012:assumed-role/sharewarden-apply-2/sharewarden-apply/x",
+    ],
+)
+def test_law_01_nobody_passes_for_us(principal: str) -> None:
+    one = pool()
+    react(one, _by(principal, UPDATE))
+    assert [fact.actor for fact in facts_of(one.ledger, "attribution")] == [principal]
+
+
 def test_a_call_about_many_jobs_is_attributed_to_each() -> None:
     one = pool()
     one.batch.tell(described(job="job-2", arn=f"{ARN[:-1]}2"))

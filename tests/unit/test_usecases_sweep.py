@@ -237,6 +237,27 @@ def test_a_much_preempted_job_fits_into_commits(known: int, unknown: int) -> Non
     assert one.record(JOB).closed_at is not None
 
 
+def test_law_05_an_end_that_batch_denies_leaves_the_boost_and_its_restore() -> None:
+    one = pool(described(status="RUNNING", scheduled_at=NOW))
+    one.take(state("RUNNING", NOW))
+    bump(one.runtime, BumpRequest(id="b", job=JOB, actor="U1", reason="r", by=100, lasts=HOUR))
+    one.apply_all()
+    one.take(state("FAILED", NOW + HOUR))
+    one.settle(10)
+    assert not facts_of(one.ledger, "job-ended")
+    assert one.batch.priorities == [(JOB, 300), (JOB, 200)]
+
+
+def test_an_end_that_batch_has_forgotten_is_the_events_after_a_while() -> None:
+    one = pool()
+    one.batch.descriptions.clear()
+    one.take(state("FAILED", NOW + HOUR))
+    assert not facts_of(one.ledger, "job-ended")
+    one.settle()
+    assert [fact.after for fact in facts_of(one.ledger, "job-ended")] == ["FAILED"]
+    assert not facts_of(one.ledger, "gap")
+
+
 def test_an_end_without_details_waits_for_its_event() -> None:
     """Batch may know no stop time of a job that never ran: the event's time is the better one."""
     ended = described(status="FAILED", reason="by hand")

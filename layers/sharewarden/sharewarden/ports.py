@@ -25,7 +25,7 @@ class Unavailable(Exception):
 
 
 class Denied(Exception):
-    """AWS refused the act itself: asking again helps only after somebody has changed a permission or the job."""
+    """AWS refused the act itself: asking again helps only after a change of the permissions or of the job."""
 
 
 class Conflict(Exception):

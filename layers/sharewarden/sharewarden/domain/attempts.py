@@ -60,5 +60,7 @@ def _greatest(a: int | None, b: int | None) -> int | None:
     return max((value for value in (a, b) if value is not None), default=None)
 
 
-def _order(attempt: Attempt) -> tuple[int, str]:
-    return (attempt.stopped_at or attempt.started_at or 0, attempt.training_job)
+def _order(attempt: Attempt) -> tuple[bool, int, str]:
+    """One without any time has not started yet: it is the newest."""
+    at = attempt.stopped_at or attempt.started_at
+    return (at is None, at or 0, attempt.training_job)

@@ -7,7 +7,14 @@ from collections.abc import Callable
 
 from .audit import AuditFact
 from .base import Frozen
-from .facts import boost_ended_fact, drift_facts, ended_fact, preemption_facts, priority_fact
+from .facts import (
+    boost_ended_fact,
+    drift_facts,
+    ended_fact,
+    preemption_facts,
+    priority_fact,
+    reopened_fact,
+)
 from .observation import JobDescription
 from .policy import Policy
 from .priority import Done, Drift, PriorityLedger, end_boosts, live_boosts, read
@@ -40,7 +47,15 @@ def decide(record: JobRecord, policy: Policy) -> Decision:
 
 def decide_read(record: JobRecord, description: JobDescription, policy: Policy) -> Decision:
     """``decide`` after a Describe: what it says of the priority is settled first."""
-    record = absorb(record, description)
+    before, record = record, absorb(record, description)
+    opened = (reopened_fact(record, before, policy, description.read_at),) * (
+        record.reopened - before.reopened
+    )
+    decision = _decide_priority(record, description, policy)
+    return Decision(record=decision.record, facts=opened + decision.facts)
+
+
+def _decide_priority(record: JobRecord, description: JobDescription, policy: Policy) -> Decision:
     if description.priority is None:
         return decide(record, policy)
     ledger, found = read(record.priority, description.priority, description.read_at, policy.drift_settle)

@@ -73,7 +73,7 @@ def ended_fact(record: JobRecord, policy: Policy) -> AuditFact:
     return job_fact(
         record,
         policy,
-        key=job_key("job-ended", record.job),
+        key=_end_key("job-ended", record),
         kind="job-ended",
         at=end.at,
         after=end.status,
@@ -89,7 +89,7 @@ def timeline_fact(record: JobRecord, policy: Policy) -> AuditFact:
     return job_fact(
         record,
         policy,
-        key=job_key("job-timeline", record.job),
+        key=_end_key("job-timeline", record),
         kind="job-timeline",
         at=record.end.at,
         after=record.end.status,
@@ -180,6 +180,18 @@ def gap_fact(record: JobRecord, policy: Policy, *, subject: str, at: int, reason
     return job_fact(
         record, policy, key=subject_key("gap", record.job, subject), kind="gap", at=at, reason=reason
     )
+
+
+def reopened_fact(record: JobRecord, before: JobRecord, policy: Policy, at: int) -> AuditFact:
+    """The job goes on: what the audit says of its end, or of its being gone, does not hold."""
+    taken = "gone" if before.end is None else f"ended ({before.end.status})"
+    reason = f"Batch shows the job as active: it was taken for {taken}, and the record of that is wrong"
+    return gap_fact(record, policy, subject=f"reopened-{record.reopened}", at=at, reason=reason)
+
+
+def _end_key(kind: Kind, record: JobRecord) -> str:
+    """A job ends once; one that was wrongly taken for ended once more."""
+    return subject_key(kind, record.job, record.reopened) if record.reopened else job_key(kind, record.job)
 
 
 def _measure(record: JobRecord, attempt: Attempt) -> dict[str, Any]:

@@ -37,7 +37,7 @@ class SharePolicy(Frozen):
     """What holds for the jobs of one quota share."""
 
     team: str | None = None
-    min_runtime: Duration = 10 * MINUTE
+    min_runtime: Duration = Field(default=10 * MINUTE, ge=0)
 
 
 class QueuePolicy(Frozen):
@@ -54,12 +54,12 @@ class Policy(Frozen):
 
     paused: bool = False
     queues: dict[str, QueuePolicy] = Field(default_factory=dict)
-    drift_settle: Duration = 1 * MINUTE
+    drift_settle: Duration = Field(default=1 * MINUTE, gt=0)
     """How long somebody else's priority must stand, seen twice, before it is taken as the new base."""
-    hold: Duration = 30 * MINUTE
+    hold: Duration = Field(default=30 * MINUTE, ge=0)
     """How long a boost that started a job is kept when no complete checkpoint is known."""
-    wish_life: Duration = 1 * HOUR
-    """After this time an act that could not be done is given up."""
+    wish_life: Duration = Field(default=1 * HOUR, ge=10 * MINUTE)
+    """After this time an act that could not be done is given up; it must outlast two sweeps and a retry."""
     blast_radius: int = Field(default=50, ge=1)
     """How many acts one sweep may set off."""
 

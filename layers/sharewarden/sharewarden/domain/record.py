@@ -54,6 +54,8 @@ class End(Frozen):
     status: Status
     at: int
     reason: str | None = None
+    hinted: bool = False
+    """Only an event without details said so, of a job that Batch did not know: its word would count more."""
 
 
 class JobRecord(Stored):
@@ -87,6 +89,8 @@ class JobRecord(Stored):
     end_audited: bool = False
     woken_at: int = 0
     """When a sweep last asked ``apply`` to look at the open wish."""
+    reopened: int = 0
+    """How often Batch showed the job as active after it was taken for ended or gone."""
     missing_since: int | None = None
     """When Batch first said that it does not know this job."""
     closed_at: int | None = None
@@ -149,8 +153,11 @@ def fold(record: JobRecord, seen: JobObservation) -> JobRecord:
 def absorb(record: JobRecord, read: JobDescription) -> JobRecord:
     """The record with the answer of a Describe. An answer older than the last one adds only facts.
 
-    A terminal answer is final: it stays the snapshot, with the time at which it was first read.
+    A terminal answer is final: it stays the snapshot, with the time at which it was first read. A job that
+    was only taken for ended or gone goes on when Batch shows it as active.
     """
+    if _was_taken_for_over(record) and _shows_active(record, read):
+        record = _reopened(record)
     joined: dict[str, object] = {
         "attempts": join(record.attempts, (*_named(read), *read.attempts)),
         "preempted_count": max(record.preempted_count, read.preempted_count),
@@ -201,13 +208,29 @@ def ended_without_details(record: JobRecord, seen: JobObservation) -> bool:
 
 
 def settle_end(record: JobRecord) -> JobRecord:
-    """The record ended by what an event said, where neither it nor Batch tells all (a job that never ran)."""
+    """The record ended by an event that does not tell all, where Batch says the same (a job that never ran).
+
+    About a classic job Batch is not asked. Else the end stays in doubt: an event is a hint.
+    """
+    read = record.snapshot
+    if record.classic:
+        return _ended_as_told(record, None, hinted=False)
+    if read is None or read.status not in TERMINAL:
+        return record
+    return _ended_as_told(record, read.reason, hinted=False)
+
+
+def settle_end_forgotten(record: JobRecord) -> JobRecord:
+    """The record ended by an event that does not tell all, where Batch knows no such job (any more)."""
+    return _ended_as_told(record, None, hinted=True)
+
+
+def _ended_as_told(record: JobRecord, reason: str | None, *, hinted: bool) -> JobRecord:
     told = next((step for step in _steps(record) if step.status in TERMINAL), None)
     if record.end is not None or told is None or told.status is None:
         return record
-    read = record.snapshot
-    reason = told.reason or (read.reason if read and read.status in TERMINAL else None)
-    end = End(status=told.status, at=told.stopped_at or told.at, reason=reason)
+    at = told.stopped_at or told.at
+    end = End(status=told.status, at=at, reason=told.reason or reason, hinted=hinted)
     return record.model_copy(update={"end": end})
 
 
@@ -246,11 +269,26 @@ def dispatched_since(record: JobRecord) -> int | None:
 def unexplained_preemptions(record: JobRecord) -> int:
     """How many preemptions Batch counts beyond those whose attempt is known.
 
-    Once attempts have been forgotten nobody can tell: then none, rather than a false alarm.
+    Once attempts have been forgotten nobody can tell: then none, rather than a false alarm. No more than
+    could be kept: each becomes an audit record of its own, and a count may be nonsense.
     """
     if len(record.attempts) >= KEPT_ATTEMPTS:
         return 0
-    return record.preempted_count - sum(attempt.preempted for attempt in record.attempts)
+    known = sum(attempt.preempted for attempt in record.attempts)
+    return min(record.preempted_count - known, KEPT_ATTEMPTS)
+
+
+def _was_taken_for_over(record: JobRecord) -> bool:
+    return record.closed_at is not None if record.end is None else record.end.hinted
+
+
+def _shows_active(record: JobRecord, read: JobDescription) -> bool:
+    return read.status not in TERMINAL and not is_old_news(read.read_at, record.missing_since or 0)
+
+
+def _reopened(record: JobRecord) -> JobRecord:
+    update = {"end": None, "end_audited": False, "closed_at": None, "reopened": record.reopened + 1}
+    return record.model_copy(update=update)
 
 
 def _may_be_dispatched(record: JobRecord) -> bool:

@@ -11,7 +11,14 @@ from .facts import gap_fact, timeline_fact
 from .observation import DISPATCHED, TERMINAL, JobSummary
 from .policy import Policy
 from .priority import live_boosts
-from .record import JobRecord, doubtful, settle_end_read, status, unexplained_preemptions
+from .record import (
+    JobRecord,
+    doubtful,
+    settle_end_forgotten,
+    settle_end_read,
+    status,
+    unexplained_preemptions,
+)
 from .stored import DAY, MINUTE, Stored
 
 #: Events later than this are no longer waited for: what they did not bring is a gap.
@@ -102,6 +109,9 @@ def missing(record: JobRecord, policy: Policy, now: int) -> Decision:
         return Decision(record=record.model_copy(update={"missing_since": now}))
     if now - record.missing_since < SETTLE:
         return Decision(record=record)
+    ended = settle_end_forgotten(record)
+    if ended.end is not None:
+        return Decision(record=ended)
     fact = gap_fact(
         record,
         policy,

@@ -14,13 +14,22 @@ SHARE_CALLS = frozenset({"CreateQuotaShare", "UpdateQuotaShare", "DeleteQuotaSha
 
 def attribute(runtime: Runtime, seen: ApiCallObservation) -> tuple[AuditFact, ...]:
     """Put on record who made the call. Our own echo and calls about other queues leave nothing."""
-    if runtime.own_role is not None and f"/{runtime.own_role}/" in seen.principal:
+    if _is_own(runtime, seen.principal):
         return ()
     if seen.operation in JOB_CALLS:
         return tuple(fact for subject in seen.subjects for fact in _job_call(runtime, seen, subject))
     if seen.operation in SHARE_CALLS:
         return tuple(fact for subject in seen.subjects for fact in _share_call(runtime, seen, subject))
     return ()
+
+
+def _is_own(runtime: Runtime, principal: str) -> bool:
+    """True for a session of our own role in our own account (IAM user guide, reference_identifiers)."""
+    accounts = {tuple(queue.split(":")[1:5:3]) for queue in runtime.queues | runtime.classic_queues}
+    return runtime.own_role is not None and any(
+        principal.startswith(f"arn:{partition}:sts::{account}:assumed-role/{runtime.own_role}/")
+        for partition, account in accounts
+    )
 
 
 def _job_call(runtime: Runtime, seen: ApiCallObservation, subject: str) -> tuple[AuditFact, ...]:

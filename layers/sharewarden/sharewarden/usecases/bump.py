@@ -202,7 +202,7 @@ def _act_fact(
     return job_fact(
         record,
         policy,
-        key=subject_key(kind, request.id),
+        key=subject_key(kind, record.job, answer.mode, request.id),
         kind=kind,
         at=now,
         actor=request.actor,
