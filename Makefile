@@ -1,4 +1,5 @@
-# Every target sets up what it needs. Only Python >= 3.11, git and make have to be there; see `make help`.
+# Every target sets up what it needs. Only Python >= 3.11 (tested up to 3.13), git and make have to be there;
+# see `make help`.
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
@@ -29,6 +30,10 @@ compile_pins = $(bin)/uv pip compile --quiet --universal --python-version 3.11 -
 .PHONY: help
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@echo "Variables:"
+	@echo "  PYTHON=python3.12  what $(VENV) is made with; VENV=.venv312 puts another one beside it"
+	@echo "  PYTHON313=/path    the Python 3.13 of build and e2e, if it is not found"
+	@echo "  ARGS=\"...\"         more options for the command behind the target"
 
 .PHONY: demo
 demo: $(VENV)/.demo.stamp  ## Play the three-team story on this machine: real handlers, no AWS account
@@ -101,13 +106,13 @@ pins: $(VENV)/.dev.stamp  ## Compile the pinned, hashed requirements anew (ARGS=
 	$(compile_pins) $(ARGS) requirements-scan.in -o requirements-scan.txt
 
 .PHONY: clean
-clean:  ## Remove the environments, builds and caches
-	rm -rf $(VENV) .venvs .aws-sam .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache *.egg-info
+clean:  ## Remove the environments (all .venv*), builds, caches and the local stack's files
+	rm -rf $(VENV) .venv* .sharewarden .aws-sam .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One stamp a set of requirements: a second run is instant, a changed file installs again.
 
-$(VENV)/.demo.stamp: requirements-demo.txt pyproject.toml | $(bin)/python
+$(VENV)/.demo.stamp: requirements-demo.txt pyproject.toml | $(bin)/python same-python
 	@echo "installing what the demo needs into $(VENV) ..."
 	@$(call pip_install,$(VENV)) --no-deps --require-hashes -r requirements-demo.txt
 	@$(call pip_install,$(VENV)) --no-deps --no-build-isolation -e .
@@ -153,6 +158,13 @@ $(DYNAMODB_LOCAL)/.stamp:
 	@echo "$(sha256)  $(@D)/amplify-dynamodb-simulator-$(version).tgz" | sha256sum --check --quiet
 	@tar -xzf $(@D)/amplify-dynamodb-simulator-$(version).tgz -C $(@D)
 	@touch $@
+
+# An environment keeps the Python that made it, whatever PYTHON says later.
+.PHONY: same-python
+same-python: | $(bin)/python
+ifeq ($(origin PYTHON),command line)
+	@test "`$(PYTHON) -V`" = "`$(bin)/python -V`" || { echo "$(VENV) has `$(bin)/python -V`, $(PYTHON) is `$(PYTHON) -V`: add VENV=.venv-other, or make clean first" >&2; exit 1; }
+endif
 
 %/bin/python:
 	@test -n "$(PYTHON)" || { echo "Sharewarden needs Python 3.11 or newer; none was found on PATH. Name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
