@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
+from sharewarden.ports import Shares
+from sharewarden_tools.memory import MemoryBatch
 
 from tests.simulation.samples import SHARE, api_call, described, share
 from tests.simulation.world import MINUTE, QUEUE, World, facts_of, world
@@ -51,6 +54,34 @@ def test_a_share_change_is_on_record_once(story: str, pace: int) -> None:
         changed.append(one.clock.now())
         one.batch.quota_shares[QUEUE] = [share(int(step))] if step != "0" else []
     assert {kind: len(facts_of(one.ledger, kind)) for kind in expected} == expected
+
+
+class Slow(MemoryBatch):
+    """Somebody changes a share while the answer that shows it is under way."""
+
+    def shares(self, queue: str) -> Shares:
+        self._clock.advance(2 * MINUTE)  # type: ignore[attr-defined]
+        self.quota_shares[queue] = [share(2)]
+        answer = super().shares(queue)
+        self._clock.advance(MINUTE)  # type: ignore[attr-defined]
+        return answer
+
+
+@pytest.mark.parametrize("behind", [0, 3000], ids=["right clocks", "our clock is behind"])
+def test_a_change_that_comes_while_batch_answers_is_on_record_once(behind: int) -> None:
+    one = pool()
+    one.batch.quota_shares[QUEUE] = [share(1)]
+    one.sweep("first")
+    slow = Slow(one.clock)
+    slow.tell(described())
+    one.clock.advance(MINUTE)
+    at = one.clock.now() + (2 * MINUTE if not behind else 3 * MINUTE + behind)
+    replace(one, runtime=replace(one.runtime, batch=slow)).sweep("second")
+    one.take(api_call("UpdateQuotaShare", {"quotaShareArn": SHARE}, at))
+    one.batch.quota_shares[QUEUE] = [share(2)]
+    one.sweep("third")
+    assert len(facts_of(one.ledger, "quota-share-change")) == 1
+    assert len(facts_of(one.ledger, "attribution")) == 1
 
 
 OTHER = f"{QUEUE}/quota-share/made-by-hand"

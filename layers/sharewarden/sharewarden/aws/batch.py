@@ -92,7 +92,7 @@ def _readable(parse: Callable[[Answer], T], rows: Iterable[Answer]) -> tuple[T, 
         try:
             read.append(parse(row))
         except (LookupError, TypeError, AttributeError, ValueError):  # pydantic's error is a ValueError
-            logger.warning("cannot read a row with %s", sorted(row))
+            logger.warning("cannot read a row with the members %s", sorted(row))
     return tuple(read)
 
 

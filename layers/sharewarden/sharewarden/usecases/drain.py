@@ -83,6 +83,8 @@ def _one(runtime: Runtime, request: DrainRequest, record: JobRecord) -> Remainin
         decision = change(runtime, record.job, lambda found: _step(found, description, request, policy, now))
     except Unavailable as error:
         return _told(record, f"AWS could not be asked: {error}")
+    except ValueError as error:  # one broken record does not keep the others raised
+        return _told(record, f"a fault of Sharewarden's, for a person: {error}")
     with suppress(Unavailable):  # the wish is committed: the next call, or a sweep, brings it to ``apply``
         wake(runtime, decision.record, again=request.id)
     return _remaining(decision.record, policy, now)

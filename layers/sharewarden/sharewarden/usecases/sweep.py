@@ -18,7 +18,7 @@ from sharewarden.ports import Conflict, Runtime
 from .change import change
 from .look import Found, Question, look
 from .tend import ask, meet, tend
-from .untraced import give_up_untraced
+from .untraced import give_up_untraced, untraced_for_long
 from .wake import wake
 from .walk import Limits, MustStop, Report, Walk
 
@@ -40,7 +40,7 @@ def sweep(runtime: Runtime, holder: str, limits: Limits) -> Report:
     first = state.next_queue % len(queues)
     with suppress(MustStop):
         _work(walk, _look(walk, queues[first:] + queues[:first]))
-    walk.apart("the untraced jobs", partial(give_up_untraced, runtime, now))
+    walk.apart("the untraced jobs", partial(_untraced, walk))
     _wake(walk)
     with suppress(MustStop):
         _finish(walk)
@@ -98,6 +98,11 @@ def _each(walk: Walk, questions: Iterable[Question], work: Callable[[Walk, Quest
     for question in questions:
         walk.check_time()
         walk.apart(question.job, partial(work, walk, question))
+
+
+def _untraced(walk: Walk) -> None:
+    for waiting in untraced_for_long(walk.runtime, walk.started_at):
+        walk.apart(waiting.job, partial(give_up_untraced, walk.runtime, waiting, walk.started_at))
 
 
 def _wake(walk: Walk) -> None:
