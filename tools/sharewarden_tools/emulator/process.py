@@ -23,7 +23,7 @@ ROOT = TEMPLATE.parent
 LOGS = Path(".sharewarden")
 #: The emulator takes this access key for the account's root; every other one has to be made in its IAM.
 ROOT_USER = "test"
-STARTS_WITHIN, STOPS_WITHIN = 30, 10
+STARTS_WITHIN, STOPS_WITHIN = 90, 10
 
 
 class EmulatorError(Exception):
@@ -61,7 +61,7 @@ def emulator(endpoints: Mapping[str, str], host: str) -> Iterator[Emulator]:
     """
     port = _free_port(host)
     LOGS.mkdir(exist_ok=True)
-    log = LOGS / "emulator.log"
+    log = LOGS / f"emulator-{port}.log"
     with (
         tempfile.TemporaryDirectory(prefix="sharewarden-", dir=_memory()) as folder,
         log.open("wb") as output,
