@@ -7,7 +7,10 @@ from collections.abc import Callable
 import pytest
 from rich.console import Console
 from sharewarden.domain.audit import AuditRecord
-from sharewarden_tools.cli.output import note, plain, print_json, record_line, say, timeline_text
+from sharewarden.ports import Unavailable
+from sharewarden.usecases.bump import Refused
+from sharewarden_tools.cli import main
+from sharewarden_tools.cli.output import BadInput, note, plain, print_json, record_line, say, timeline_text
 from sharewarden_tools.stories.timeline import Line
 
 HOSTILE = "ok\r\n2026-11-30T19:30:00Z  job-ended\x1b[31m\x9b2J\x07\u202e\u2028\x00\ud800"
@@ -53,9 +56,24 @@ def test_a_line_stays_one_line(show: Callable[[], None], capsys: pytest.CaptureF
     assert out[:-1].isprintable()
 
 
-def test_a_note_may_have_lines_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_note_is_a_line_each(capsys: pytest.CaptureFixture[str]) -> None:
     note("one\n\x1b[31mtwo", "three")
-    assert capsys.readouterr().err == "one\n\\x1b[31mtwo\nthree\n"
+    assert capsys.readouterr().err == "one\\n\\x1b[31mtwo\nthree\n"
+
+
+@pytest.mark.parametrize("error", [Refused(HOSTILE), Unavailable(HOSTILE), BadInput(HOSTILE)])
+def test_how_a_command_ends_is_one_line(
+    error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def failing(stack: str | None, *, local: bool) -> None:
+        raise error
+
+    monkeypatch.setattr("sharewarden_tools.cli.deployment.open_deployment", failing)
+    with pytest.raises(SystemExit):
+        main(["audit", "list", "--share", "x", "--local"])
+    err = capsys.readouterr().err
+    assert err.endswith("\n")
+    assert err[:-1].isprintable()
 
 
 def test_json_keeps_the_value_and_commands_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:

@@ -13,7 +13,7 @@ import typer
 from sharewarden.ports import Unavailable
 from sharewarden.usecases.bump import Refused
 
-from .output import BAD_INPUT, REFUSED, UNAVAILABLE, BadInput, note, plain, say
+from .output import BAD_INPUT, REFUSED, UNAVAILABLE, BadInput, note, say
 
 EXIT_CODES = "Exit codes: 0 done; 1 refused, or a check failed; 2 bad input; 3 AWS could not be asked."
 
@@ -69,13 +69,13 @@ def main(args: Sequence[str] | None = None) -> None:
     try:
         app(args=args)
     except BadInput as error:
-        note(*map(plain, error.lines))
+        note(*error.lines)
         sys.exit(BAD_INPUT)
     except Refused as error:
-        note(plain(f"refused: {error}"))
+        note(f"refused: {error}")
         sys.exit(REFUSED)
     except Unavailable as error:
-        note(plain(f"AWS could not be asked: {error}"))
+        note(f"AWS could not be asked: {error}")
         sys.exit(UNAVAILABLE)
 
 

@@ -53,9 +53,9 @@ def say(*lines: str) -> None:
         print(plain(line))
 
 
-def note(*texts: str) -> None:
-    """Words to the person at the terminal, on stderr; a line feed in them begins a line."""
-    for line in "\n".join(texts).split("\n"):
+def note(*lines: str) -> None:
+    """Lines to the person at the terminal, on stderr."""
+    for line in lines:
         print(plain(line), file=sys.stderr)
 
 
