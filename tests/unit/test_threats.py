@@ -12,6 +12,7 @@ from sharewarden.aws.batch import AwsBatch
 from sharewarden.domain.record import JobRecord, absorb, new_record
 from sharewarden.intake import take_in
 from sharewarden.usecases.bump import BumpRequest, bump
+from sharewarden_tools.local.functions import Context, load_handler
 from sharewarden_tools.memory import MemoryClock
 from sharewarden_tools.template import TEMPLATE
 
@@ -98,15 +99,11 @@ def test_a_log_never_shows_a_body(monkeypatch: pytest.MonkeyPatch) -> None:
         {"messageId": str(n), "body": body, "attributes": {"ApproximateReceiveCount": "1"}}
         for n, body in enumerate(bodies)
     ]
+    react = load_handler(TEMPLATE.parent / "functions" / "react" / "app.py")
+    context = Context("React", "r1", one.clock, NOW + MINUTE)
     try:
         one.batch.down = "throttled"
-        messages.consume(
-            {"Records": records},
-            one.runtime,
-            "events",
-            lambda body: take_in(one.runtime, body).outcome,
-            fifo=False,
-        )
+        react({"Records": records}, context, one.runtime)
     finally:
         handler.setStream(before)  # type: ignore[attr-defined]
     assert log.getvalue().count('"buried"') == 2
