@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from sharewarden.domain.foreign import ForeignJob
 from sharewarden.domain.observation import AttemptSeen
 from sharewarden.domain.record import status
+from sharewarden.domain.stored import DAY
 from sharewarden.domain.training import TrainingRecord
 from sharewarden.domain.untraced import UntracedJob
 from sharewarden.intake import carry_out, take_in
 from sharewarden.messages import Poison
 from sharewarden.ports import Unavailable
+from sharewarden.usecases.bump import BumpRequest, bump
 from sharewarden.usecases.react import Reaction
 
 from tests.simulation.faults import nothing, watched
@@ -256,6 +260,75 @@ def test_law_01_nobody_passes_for_us(principal: str) -> None:
     one = pool()
     react(one, _by(principal, UPDATE))
     assert [fact.actor for fact in facts_of(one.ledger, "attribution")] == [principal]
+
+
+LOST = {
+    "preemptionSummary": {
+        "preemptedAttemptCount": 1,
+        "recentPreemptedAttempts": [attempt_row(FIRST) | {"startedAt": NOW, "stoppedAt": NOW + 5000}],
+    }
+}
+FIRST_TOLD: dict[str, Callable[[World], object]] = {
+    "event": lambda one: react(one, state("RUNNABLE", NOW + 7000)),
+    "sweep": lambda one: one.sweep(),
+    "bump": lambda one: bump(one.runtime, BumpRequest(id="b", job=ARN, actor="U1", reason="r", by=5)),
+}
+
+
+@pytest.mark.parametrize("first", FIRST_TOLD)
+def test_law_01_whoever_makes_the_record_takes_the_untraced_events_in(first: str) -> None:
+    one = world()
+    assert react(one, preemption("Completed", NOW + 6000, **LOST)).outcome == "untraced"
+    one.batch.tell(described())
+    FIRST_TOLD[first](one)
+    one.settle(3)
+    assert len(facts_of(one.ledger, "preemption")) == 1
+    assert not facts_of(one.ledger, "gap")
+
+
+def test_law_01_an_event_that_waits_beside_a_record_goes_to_it() -> None:
+    """It came in while the record was made."""
+    one = world()
+    react(one, preemption("Completed", NOW + 6000, **LOST))
+    waiting = one.ledger.items.pop((UntracedJob.item, JOB))
+    one.batch.tell(described())
+    one.sweep()
+    one.ledger.items[UntracedJob.item, JOB] = waiting
+    one.settle(3)
+    assert len(facts_of(one.ledger, "preemption")) == 1
+    assert not facts_of(one.ledger, "gap")
+
+
+def test_a_job_once_foreign_is_ours_when_an_event_names_our_queue_or_when_long_enough_has_passed() -> None:
+    one = pool(queue=OTHER)
+    assert react(one, preemption("Started")).outcome == "foreign"
+    one.runtime = replace(one.runtime, queues=frozenset({QUEUE, OTHER}))
+    assert react(one, preemption("Started", NOW + 1000)).outcome == "foreign"
+    assert react(one, state("RUNNABLE", NOW + 2000, jobQueue=OTHER)).outcome == "tracked"
+    late = pool(queue=OTHER)
+    for _ in range(2):
+        assert react(late, preemption("Started")).outcome == "foreign"
+        late.clock.advance(DAY)
+    late.runtime = replace(late.runtime, queues=frozenset({QUEUE, OTHER}))
+    assert react(late, preemption("Started")).outcome == "tracked"
+
+
+@pytest.mark.parametrize(
+    "arn",
+    [
+        ARN.replace("123456789012", "999999999999"),
+        ARN.replace("us-east-1", "us-west-2"),
+        ARN.replace("arn:aws:", "arn:aws-cn:"),
+    ],
+)
+def test_a_job_of_another_account_or_region_is_not_ours(arn: str) -> None:
+    one = pool()
+    react(one, state("RUNNABLE", NOW))
+    before = dict(one.ledger.items)
+    assert react(one, preemption("Completed", NOW, **LOST, preemptedJobArn=arn)).outcome == "foreign"
+    react(one, api_call("UpdateServiceJob", {"jobId": arn, "schedulingPriority": 5}, NOW))
+    assert one.ledger.items == before
+    assert not one.ledger.facts
 
 
 def test_a_call_about_many_jobs_is_attributed_to_each() -> None:

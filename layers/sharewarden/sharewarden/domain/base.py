@@ -1,5 +1,7 @@
 """What every fact of the domain shares."""
 
+from collections.abc import Iterable
+
 from pydantic import BaseModel, ConfigDict
 
 
@@ -25,3 +27,8 @@ def last_part(arn: str) -> str:
     the ARN alone, so nothing else may serve as the key.
     """
     return arn.rsplit("/", 1)[-1]
+
+
+def in_same_account(arn: str, others: Iterable[str]) -> bool:
+    """True when ``arn`` is of the partition, service, Region and account of one of ``others``."""
+    return any(arn.split(":")[:5] == other.split(":")[:5] for other in others)

@@ -1,7 +1,7 @@
 """CloudTrail names who did it. It is best effort, so it attributes and never decides."""
 
 from sharewarden.domain.audit import AuditFact, subject_key
-from sharewarden.domain.base import last_part
+from sharewarden.domain.base import in_same_account, last_part
 from sharewarden.domain.facts import job_fact
 from sharewarden.domain.observation import ApiCallObservation
 from sharewarden.domain.record import JobRecord, absorb, new_record
@@ -53,6 +53,8 @@ def _job_call(runtime: Runtime, seen: ApiCallObservation, subject: str) -> tuple
 
 def _job(runtime: Runtime, subject: str) -> JobRecord | None:
     """The record of the job that the call names, by ARN or id; made up for the moment if none is kept yet."""
+    if subject.startswith("arn:") and not in_same_account(subject, runtime.queues | runtime.classic_queues):
+        return None
     stored = runtime.ledger.load(JobRecord, last_part(subject))
     if stored is not None:
         return stored

@@ -23,7 +23,7 @@ from sharewarden.domain.priority import (
     wish_for,
     with_boost,
 )
-from sharewarden.domain.record import JobRecord, new_record, status
+from sharewarden.domain.record import JobRecord, status
 from sharewarden.ports import Runtime, Unavailable
 
 from .change import change
@@ -88,8 +88,7 @@ def _answered(runtime: Runtime, job: str, step: Step) -> Answer:
     """Read Batch and keep what it said, then commit what ``step`` makes of the record, and wake ``apply``."""
     description = _describe(runtime, job)
     policy, now = runtime.policies.current(), runtime.clock.now()
-    new = new_record(description)
-    change(runtime, description.job, lambda record: decide_read(record, description, policy), new=new)
+    change(runtime, description.job, lambda record: decide_read(record, description, policy), new=description)
     answers: list[Answer] = []
 
     def decide(record: JobRecord) -> Decision:
@@ -97,7 +96,7 @@ def _answered(runtime: Runtime, job: str, step: Step) -> Answer:
         answers.append(answer)
         return decision
 
-    decision = change(runtime, description.job, decide, new=new)
+    decision = change(runtime, description.job, decide, new=description)
     with suppress(Unavailable):  # the wish is committed: the next sweep brings it to ``apply``
         wake(runtime, decision.record)
     return answers[-1]

@@ -3,31 +3,42 @@
 from collections.abc import Callable
 
 from sharewarden.domain.decide import Decision
+from sharewarden.domain.observation import JobDescription
 from sharewarden.domain.record import JobRecord
+from sharewarden.domain.stored import Stored
 from sharewarden.ports import Conflict, Runtime, Unavailable
+
+from .untraced import begin
 
 #: After this many lost races the work goes back to where it came from.
 ATTEMPTS = 5
 
 
 def change(
-    runtime: Runtime, job: str, step: Callable[[JobRecord], Decision], new: JobRecord | None = None
+    runtime: Runtime, job: str, step: Callable[[JobRecord], Decision], new: JobDescription | None = None
 ) -> Decision:
-    """Apply ``step`` to the stored record (or ``new`` where there is none) and commit what it says.
+    """Apply ``step`` to the stored record (or one of ``new`` where there is none) and commit what it says.
 
     ``step`` may be called several times, so it must not act on the world. Nothing changed means nothing
     written. Raises KeyError without a record, Unavailable when every commit met another writer.
     """
     for _ in range(ATTEMPTS):
-        record = runtime.ledger.load(JobRecord, job) or new
-        if record is None:
-            raise KeyError(job)
+        record, beside = _record(runtime, job, new)
         decision = step(record)
         if decision.record == record and record.version and not decision.facts:
             return decision
         try:
-            runtime.ledger.commit([decision.record], decision.facts, runtime.clock.now())
+            runtime.ledger.commit([decision.record, *beside], decision.facts, runtime.clock.now())
         except Conflict:
             continue
         return decision
     raise Unavailable(f"job {job}: {ATTEMPTS} commits in a row met another writer")
+
+
+def _record(runtime: Runtime, job: str, new: JobDescription | None) -> tuple[JobRecord, list[Stored]]:
+    stored = runtime.ledger.load(JobRecord, job)
+    if stored is not None:
+        return stored, []
+    if new is None:
+        raise KeyError(job)
+    return begin(runtime, new)

@@ -1,8 +1,10 @@
 """One event in: fold it into the record, decide, commit record and audit facts together."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sharewarden.domain.audit import AuditFact, subject_key
+from sharewarden.domain.base import in_same_account
 from sharewarden.domain.decide import Decision, decide, decide_read
 from sharewarden.domain.foreign import ForeignJob
 from sharewarden.domain.observation import (
@@ -14,12 +16,14 @@ from sharewarden.domain.observation import (
     Unrecognised,
 )
 from sharewarden.domain.record import JobRecord, doubtful, ended_without_details, fold, new_record
+from sharewarden.domain.stored import Stored
 from sharewarden.domain.training import TrainingRecord, fold_training
 from sharewarden.domain.untraced import UntracedJob, remember
 from sharewarden.ports import Conflict, Runtime, Unavailable
 
 from .attribute import attribute
 from .change import ATTEMPTS
+from .untraced import begin
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,8 @@ def first_sight(runtime: Runtime, arn: str) -> JobDescription | None:
     if description is None or description.queue in runtime.queues:
         return description
     now = runtime.clock.now()
-    runtime.ledger.commit([ForeignJob(job=description.job, seen_at=now)], [], now)
+    known = runtime.ledger.load(ForeignJob, description.job) or ForeignJob(job=description.job, seen_at=now)
+    runtime.ledger.commit([known.model_copy(update={"seen_at": now})], [], now)
     return None
 
 
@@ -69,7 +74,7 @@ def _react(runtime: Runtime, seen: Observation) -> Reaction:
 
 def _job(runtime: Runtime, seen: JobObservation) -> Reaction:
     watched = runtime.classic_queues if seen.classic else runtime.queues
-    if seen.queue is not None and seen.queue not in watched:
+    if not in_same_account(seen.arn, watched) or (seen.queue is not None and seen.queue not in watched):
         return Reaction("foreign")
     record = runtime.ledger.load(JobRecord, seen.job)
     if record is None:
@@ -85,16 +90,21 @@ def _job(runtime: Runtime, seen: JobObservation) -> Reaction:
 def _new_job(runtime: Runtime, seen: JobObservation) -> Reaction:
     if seen.classic:
         return _commit(runtime, decide(fold(new_record(seen), seen), runtime.policies.current()))
-    if runtime.ledger.load(ForeignJob, seen.job) is not None:
+    if _is_foreign(runtime, seen):
         return Reaction("foreign")
     description = first_sight(runtime, seen.arn)
-    waiting = runtime.ledger.load(UntracedJob, seen.job)
     if description is None and seen.queue is None:
-        return _untraceable(runtime, seen, waiting or UntracedJob(job=seen.job))
-    record = new_record(seen if description is None else description)
-    for event in (*(waiting.events if waiting else ()), seen):
-        record = fold(record, event)
-    return _commit(runtime, _decide_read(runtime, record, description), waiting)
+        return _untraceable(runtime, seen)
+    record, beside = begin(runtime, seen if description is None else description)
+    return _commit(runtime, _decide_read(runtime, fold(record, seen), description), beside)
+
+
+def _is_foreign(runtime: Runtime, seen: JobObservation) -> bool:
+    """True when the job was found in a queue of others lately, and the event does not say otherwise."""
+    if seen.queue is not None:
+        return False
+    known = runtime.ledger.load(ForeignJob, seen.job)
+    return known is not None and runtime.clock.now() < (known.expires_at or 0)
 
 
 def _decide_read(runtime: Runtime, record: JobRecord, description: JobDescription | None) -> Decision:
@@ -102,19 +112,17 @@ def _decide_read(runtime: Runtime, record: JobRecord, description: JobDescriptio
     return decide(record, policy) if description is None else decide_read(record, description, policy)
 
 
-def _commit(runtime: Runtime, decision: Decision, waiting: UntracedJob | None = None) -> Reaction:
-    """``waiting``: the events that had no record to go to until now."""
-    now = runtime.clock.now()
-    placed = [waiting.model_copy(update={"closed_at": now})] if waiting else []
-    runtime.ledger.commit([decision.record, *placed], decision.facts, now)
+def _commit(runtime: Runtime, decision: Decision, beside: Sequence[Stored] = ()) -> Reaction:
+    runtime.ledger.commit([decision.record, *beside], decision.facts, runtime.clock.now())
     return Reaction("tracked", decision.record, decision.facts)
 
 
-def _untraceable(runtime: Runtime, seen: JobObservation, waiting: UntracedJob) -> Reaction:
+def _untraceable(runtime: Runtime, seen: JobObservation) -> Reaction:
     """A preemption event that names neither queue nor a job of ours: foreign, or gone before we looked."""
-    if runtime.ledger.load(ForeignJob, seen.job) is not None:
+    if _is_foreign(runtime, seen):
         return Reaction("foreign")
     now = runtime.clock.now()
+    waiting = runtime.ledger.load(UntracedJob, seen.job) or UntracedJob(job=seen.job)
     remembered = remember(waiting, seen, now)
     if remembered != waiting:
         runtime.ledger.commit([remembered], [], now)

@@ -3,13 +3,14 @@
 from sharewarden.domain.decide import Decision, decide_read
 from sharewarden.domain.observation import JobDescription
 from sharewarden.domain.policy import Policy
-from sharewarden.domain.record import JobRecord, new_record
+from sharewarden.domain.record import JobRecord
 from sharewarden.domain.stored import Stored
 from sharewarden.domain.sweeping import SETTLE, housekeeping, missing
 from sharewarden.ports import Conflict
 
 from .change import change
 from .look import Question
+from .untraced import begin
 from .walk import Walk
 
 
@@ -71,9 +72,10 @@ def _may_act(policy: Policy, queue: str) -> bool:
 
 def _adopt(walk: Walk, description: JobDescription) -> None:
     """Take in a job that no event told of. One that is older than events may be late was there before us."""
-    decision = decide_read(new_record(description), description, walk.policy)
+    record, beside = begin(walk.runtime, description)
+    decision = decide_read(record, description, walk.policy)
     old = walk.started_at - description.created_at >= SETTLE
-    items: list[Stored] = [decision.record]
+    items: list[Stored] = [decision.record, *beside]
     if old:
         state = walk.own_state()
         items.append(state.model_copy(update={"adopted": (*state.adopted, description.name)}))

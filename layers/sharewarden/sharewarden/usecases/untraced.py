@@ -1,10 +1,24 @@
-"""The sweep's look at the jobs that nobody could place."""
+"""Jobs whose events nobody could place: a record takes them in, or the sweep gives them up."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from sharewarden.domain.audit import AuditFact
+from sharewarden.domain.decide import decide
+from sharewarden.domain.observation import JobDescription, JobObservation
+from sharewarden.domain.record import JobRecord, fold, new_record
+from sharewarden.domain.stored import Stored
 from sharewarden.domain.sweeping import SETTLE
 from sharewarden.domain.untraced import NOWHERE, UntracedJob, untraceable_fact
 from sharewarden.ports import Conflict, Runtime
+
+
+def begin(runtime: Runtime, seen: JobObservation | JobDescription) -> tuple[JobRecord, list[Stored]]:
+    """A record for a job that has none, with the events that waited for it, and what to commit beside it.
+
+    The only way to make one. Raises ValueError when ``seen`` does not name the queue, and Unavailable.
+    """
+    record, waiting = new_record(seen), runtime.ledger.load(UntracedJob, seen.job)
+    return (record, []) if waiting is None else _placed(record, waiting, runtime.clock.now())
 
 
 def untraced_for_long(runtime: Runtime, now: int) -> Iterator[UntracedJob]:
@@ -16,8 +30,24 @@ def untraced_for_long(runtime: Runtime, now: int) -> Iterator[UntracedJob]:
 
 def give_up_untraced(runtime: Runtime, waiting: UntracedJob, now: int) -> None:
     """One gap for a job that nobody will place any more. Raises Unavailable."""
-    closed = waiting.model_copy(update={"closed_at": now})
+    items: Sequence[Stored] = [_closed(waiting, now)]
+    facts: Sequence[AuditFact] = [untraceable_fact(waiting)]
+    record = runtime.ledger.load(JobRecord, waiting.job)
+    if record is not None:  # it was made while the last event came in
+        record, items = _placed(record, waiting, now)
+        decision = decide(record, runtime.policies.current())
+        items, facts = [decision.record, *items], decision.facts
     try:
-        runtime.ledger.commit([closed], [untraceable_fact(waiting)], now)
+        runtime.ledger.commit(items, facts, now)
     except Conflict:
         return  # an event came in at this moment
+
+
+def _placed(record: JobRecord, waiting: UntracedJob, now: int) -> tuple[JobRecord, list[Stored]]:
+    for event in waiting.events:
+        record = fold(record, event)
+    return record, [_closed(waiting, now)]
+
+
+def _closed(waiting: UntracedJob, now: int) -> UntracedJob:
+    return waiting.model_copy(update={"closed_at": now})
