@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -104,13 +104,6 @@ def _rate(expression: str) -> int:
     """``rate(5 minutes)`` in milliseconds (EventBridge Scheduler user guide, rate-based schedules)."""
     amount, unit = expression.removeprefix("rate(").removesuffix(")").split()
     return parse_duration(f"{amount}{unit[0]}")
-
-
-#: What feeds a function here. The local stack has no streams: a function that watches one is left out.
-_SOURCES: Mapping[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    "SQS": lambda source: {"queue": source["Queue"], "batch_size": source["BatchSize"]},
-    "ScheduleV2": lambda source: {"every_ms": _rate(source["ScheduleExpression"])},
-}
 
 
 def _variables(template: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, str]:
