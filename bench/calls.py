@@ -19,7 +19,7 @@ from sharewarden_tools.template import load_template, tables
 
 from functions.react import app
 
-from .pool import OTHER_QUEUE, Pool, message
+from .pool import CONTEXT, OTHER_QUEUE, Pool, message
 from .section import Section
 
 Event = dict[str, Any]
@@ -107,7 +107,7 @@ class _Story:
     def _count(self, name: str, event: Event) -> None:
         self._runtime.policies.current()
         self._calls.clear()
-        answer = app.handler({"Records": [message(event)]}, None, self._runtime)
+        answer = app.handler({"Records": [message(event)]}, CONTEXT, self._runtime)
         assert not answer["batchItemFailures"], f"{name}: deferred"
         self._counted[name].append(tuple(self._calls))
 

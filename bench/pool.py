@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 from sharewarden_tools.lab.clock import VirtualClock
@@ -101,6 +102,10 @@ class Pool:
                 "preemptionConfiguration": {"inSharePreemption": "ENABLED"},
             }
         )
+
+
+#: What the handlers use of Lambda's context: time enough.
+CONTEXT = SimpleNamespace(get_remaining_time_in_millis=lambda: 45_000)
 
 
 def message(event: dict[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ from sharewarden_tools.memory import (
 from functions.react import app
 
 from . import QUEUE
-from .pool import START, UNIT, Pool, message
+from .pool import CONTEXT, START, UNIT, Pool, message
 from .section import Section
 
 BATCH_SIZE = 10
@@ -96,7 +96,7 @@ def _handled(events: list[Event]) -> float:
     with redirect_stdout(StringIO()):
         began = process_time()
         for clock.at, records in inputs:
-            assert not app.handler(records, None, runtime)["batchItemFailures"]
+            assert not app.handler(records, CONTEXT, runtime)["batchItemFailures"]
         return process_time() - began
 
 

@@ -9,6 +9,13 @@ from sharewarden.messages import consume
 from sharewarden.ports import Runtime
 
 
-def handler(event: Mapping[str, Any], _context: Any, runtime: Runtime | None = None) -> Mapping[str, Any]:
+def handler(event: Mapping[str, Any], context: Any, runtime: Runtime | None = None) -> Mapping[str, Any]:
     ports = runtime or lambda_runtime()
-    return consume(event, ports, "wishes", lambda body: carry_out(ports, body), fifo=True)
+    return consume(
+        event,
+        ports,
+        "wishes",
+        lambda body: carry_out(ports, body),
+        fifo=True,
+        remaining=context.get_remaining_time_in_millis,
+    )

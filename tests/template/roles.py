@@ -25,7 +25,7 @@ FUNCTIONS: dict[str, dict[str, str]] = {
         "ReactLog": LOG,
     },
     "Apply": {
-        "WishesQueue": RECEIVE,
+        "WishesQueue": f"{RECEIVE} sqs:SendMessage",
         "EventsDeadLetters": "sqs:SendMessage",
         "State": "dynamodb:GetItem dynamodb:PutItem",
         "Audit": "dynamodb:PutItem",

@@ -69,7 +69,7 @@ CASES: list[tuple[Check, str, Sabotage]] = [
     (checks.queues, "WishesQueue is not encrypted", drop("WishesQueue", "SqsManagedSseEnabled")),
     (checks.queues, "are not of one kind", drop("WishesDeadLetters", "FifoQueue")),
     (checks.queues, "EventsDeadLetters forgets", put("EventsDeadLetters", MessageRetentionPeriod=60)),
-    (checks.readers, "React may be slower", put("React", Timeout=31)),
+    (checks.readers, "React may be slower", put("React", Timeout=46)),
     (checks.readers, "Apply does not report", source("Apply", "FromWishes", FunctionResponseTypes=[])),
     (checks.schedules, "Sweep may overlap", put("Sweep", Timeout=300)),
     (checks.tables, "State has no point-in-time recovery", drop("State", PITR)),

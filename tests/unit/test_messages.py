@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from sharewarden import messages
-from sharewarden.messages import TRIES_WHEN_BROKEN, TRIES_WHEN_UNAVAILABLE, Poison, consume
+from sharewarden.messages import SPARE_MS, TRIES_WHEN_BROKEN, TRIES_WHEN_UNAVAILABLE, Poison, consume
 from sharewarden.ports import Runtime, Unavailable
 from sharewarden_tools.memory import (
     Buried,
@@ -34,6 +34,7 @@ class Consumer:
 
     def __init__(self, dead_letters: MemoryDeadLetters | None = None) -> None:
         self.used: list[str] = []
+        self.remaining = 300_000
         self.dead_letters = dead_letters or MemoryDeadLetters()
         clock, ledger = MemoryClock(), MemoryLedger()
         self._runtime = Runtime(
@@ -49,11 +50,19 @@ class Consumer:
 
     def __call__(self, *records: dict[str, Any], fifo: bool = False) -> list[str]:
         """Ids of the messages that must come again."""
-        answer = consume({"Records": list(records)}, self._runtime, "events", self._use, fifo=fifo)
+        answer = consume(
+            {"Records": list(records)},
+            self._runtime,
+            "events",
+            self._use,
+            fifo=fifo,
+            remaining=lambda: self.remaining,
+        )
         return [row["itemIdentifier"] for row in answer["batchItemFailures"]]
 
     def _use(self, body: str) -> str:
         self.used.append(body)
+        self.remaining -= 5_000
         if body in FAILURES:
             raise FAILURES[body]
         return "tracked"
@@ -92,6 +101,15 @@ def test_how_often_a_message_is_tried(body: str, tries: int, *, comes_again: boo
     consumer = Consumer()
     assert consumer(record(0, body, tries=tries)) == (["m0"] if comes_again else [])
     assert len(consumer.dead_letters.buried) == (0 if comes_again else 1)
+
+
+@pytest.mark.parametrize("fifo", [False, True])
+def test_what_there_is_no_time_for_comes_again_untried(*, fifo: bool) -> None:
+    consumer = Consumer()
+    consumer.remaining = SPARE_MS + 5_000
+    records = [record(number, "fine", group="abcd"[number]) for number in range(4)]
+    assert consumer(*records, fifo=fifo) == ["m2", "m3"]
+    assert consumer.used == ["fine", "fine"]
 
 
 def test_what_cannot_be_buried_comes_again() -> None:

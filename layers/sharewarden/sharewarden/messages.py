@@ -17,6 +17,9 @@ TRIES_WHEN_BROKEN = 3
 #: One that AWS would not let us process is for a person after so many (the queue's own redrive is later).
 TRIES_WHEN_UNAVAILABLE = 10
 
+#: With less time than this no further message is begun: more than one call to AWS may take (``bootstrap``).
+SPARE_MS = 20_000
+
 Message = Mapping[str, Any]
 """A record of an SQS event, as Lambda hands it over."""
 
@@ -29,9 +32,18 @@ class Poison(Exception):
 
 
 def consume(
-    event: Mapping[str, Any], runtime: Runtime, origin: str, use: Callable[[str], str], *, fifo: bool
+    event: Mapping[str, Any],
+    runtime: Runtime,
+    origin: str,
+    use: Callable[[str], str],
+    *,
+    fifo: bool,
+    remaining: Callable[[], int],
 ) -> Mapping[str, Any]:
     """Call ``use`` with the body of each message; the answer names those that must come again.
+
+    ``remaining`` tells the milliseconds until the function is stopped: what there is no time for comes again,
+    or one hung call would bring back the messages that were handled before it.
 
     ``use`` returns what came of it (counted as a metric) and raises Poison, Unavailable, or anything else.
     What has failed for good goes to the dead letters with the reason. In a FIFO queue the messages that
@@ -42,7 +54,7 @@ def consume(
     held: set[str] = set()
     for message in event["Records"]:
         group = message["attributes"]["MessageGroupId"] if fifo else message["messageId"]
-        if group in held or not _done(message, runtime, origin, use):
+        if remaining() < SPARE_MS or group in held or not _done(message, runtime, origin, use):
             held.add(group)
             again.append(message["messageId"])
     metrics.flush_metrics()

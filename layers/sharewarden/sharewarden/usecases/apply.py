@@ -87,17 +87,19 @@ def _act(runtime: Runtime, description: JobDescription, wish: Wish, policy: Poli
 
 
 def _send(runtime: Runtime, description: JobDescription, wish: Wish, policy: Policy) -> Outcome:
-    job, now = description.job, runtime.clock.now
-    if now() - description.read_at > FRESH:
+    job = description.job
+    if runtime.clock.now() - description.read_at > FRESH:
         change(runtime, job, lambda record: _withdraw(record, wish))
         raise Unavailable(f"job {job}: what Batch said grew old before the value could be sent")
     try:
         runtime.batch.set_priority(description.arn, wish.value)
     except Denied as error:
         why = str(error)
-        change(runtime, job, lambda record: refused_wish(record, wish.version, why, policy, now()))
+        change(
+            runtime, job, lambda record: refused_wish(record, wish.version, why, policy, runtime.clock.now())
+        )
         return "refused"
-    change(runtime, job, lambda record: _confirm(record, wish, policy, now()))
+    change(runtime, job, lambda record: _confirm(record, wish, policy, runtime.clock.now()))
     return "done"
 
 
