@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import boto3
@@ -19,7 +20,7 @@ from sharewarden_tools.operations.findings import Check, look
 from sharewarden_tools.operations.site import Site
 from sharewarden_tools.template import load_template, tables
 
-from tests.simulation.samples import described
+from tests.simulation.samples import HOUR, described
 from tests.simulation.world import NOW, QUEUE, World, world
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
@@ -44,6 +45,7 @@ class Place:
         self.outputs |= {"StateTable": "State", "AuditTable": "Audit"}
         self.parameters = dict(PARAMETERS)
         self.status = "UPDATE_COMPLETE"
+        self.age = HOUR
         self.resources: dict[str, str] = {name: f"stack-{name}" for name in RULES}
         for name in ("EventsQueue", "EventsDeadLetters"):
             self.outputs[f"{name}Url"] = self.sqs.create_queue(QueueName=name)["QueueUrl"]
@@ -83,6 +85,7 @@ class Place:
         stack = {
             "StackName": "s",
             "StackStatus": self.status,
+            "CreationTime": datetime.fromtimestamp((NOW - self.age) / 1000, UTC),
             "Outputs": [{"OutputKey": k, "OutputValue": v} for k, v in self.outputs.items()],
             "Parameters": [{"ParameterKey": k, "ParameterValue": v} for k, v in self.parameters.items()],
         }
@@ -244,6 +247,12 @@ def test_what_is_broken_is_found(place: Place, check: Check, damage: Damage, sta
     well(place)
     damage(place)
     assert any(found == state and words in seen for found, seen in place.findings(check))
+
+
+@pytest.mark.parametrize(("age", "state"), [(HOUR, "problem"), (0, "cannot tell")])
+def test_a_new_stack_has_a_while_for_its_first_sweep(place: Place, age: int, state: str) -> None:
+    place.age = age
+    assert [found for found, _ in place.findings(checks_pool.sweep)] == [state]
 
 
 def test_rules_for_containers_are_only_wanted_where_they_are_asked_for(place: Place) -> None:

@@ -125,7 +125,7 @@ def test_the_commands_find_the_local_stack(tmp_path: Path) -> None:
         exports(server, 8)
         looked = run(tmp_path, "doctor", "--local", "--json")
         redriven = run(tmp_path, "redrive", "--local", "--yes", "--json")
-        bumped = run(tmp_path, "bump", "background-3", "--to", "850", "--reason", "now", "--local")
+        bumped = run(tmp_path, "bump", "urgent-1", "--to", "850", "--reason", "now", "--local")
         asked = run(tmp_path, "drain", "--local")
         drained = run(tmp_path, "drain", "--local", "--yes", "--timeout", "1m", "--json")
     finally:

@@ -12,7 +12,7 @@ from sharewarden.aws.policies import KEY
 from sharewarden.domain.base import last_part
 from sharewarden.domain.durations import format_duration
 from sharewarden.domain.policy import Policy
-from sharewarden.domain.record import JobRecord
+from sharewarden.domain.record import SECOND, JobRecord
 from sharewarden.domain.stored import DAY, MINUTE
 from sharewarden.domain.sweeping import SweepState
 
@@ -116,8 +116,10 @@ def priority_cap(site: Site) -> Iterator[Seen]:
 def sweep(site: Site) -> Iterator[Seen]:
     """The sweep has come to its end lately."""
     state, now = site.runtime.ledger.load(SweepState, "all"), site.runtime.clock.now()
-    if state is None:
-        yield "problem", "none has run yet", "wait five minutes; then look at the log of Sweep"
+    if state is None and _is_new(site, now):
+        yield "cannot tell", "none has run yet", "wait five minutes"
+    elif state is None:
+        yield "problem", "none has ever run", "docs/operations.md, SweepIdleAlarm"
     elif not state.finished_at:
         yield "cannot tell", "none has finished since this version was deployed", "wait five minutes"
     elif now - state.finished_at > LATE:
@@ -125,6 +127,11 @@ def sweep(site: Site) -> Iterator[Seen]:
         yield "problem", f"the last one finished {age} ago", "docs/operations.md, SweepIdleAlarm"
     else:
         yield "ok", f"the last one finished {format_duration(now - state.finished_at)} ago"
+
+
+def _is_new(site: Site, now: int) -> bool:
+    """The local stack keeps nothing, so it is never old."""
+    return site.stack is None or now - int(site.stack["CreationTime"].timestamp() * SECOND) < LATE
 
 
 def events(site: Site) -> Iterator[Seen]:
