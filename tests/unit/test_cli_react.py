@@ -88,7 +88,7 @@ BROKEN: dict[str, tuple[Broken, str]] = {
     "no time": (text(json.dumps({"source": "aws.batch", "detail-type": "x", "detail": {}})), "time: missing"),
     "status": (text(json.dumps(event(status=7))), "detail.status: "),
     "attempts": (text(json.dumps(event(attempts="none"))), "detail.attempts: "),
-    "created": (text(json.dumps(event(createdAt="soon"))), "detail.createdAt: "),
+    "attempt": (text(json.dumps(event(latestAttempt="none"))), "detail.latestAttempt: "),
 }
 
 

@@ -286,9 +286,7 @@ TABLE = {
             principal=f"{ROLES}/TeamVisionSubmit/ctl",
             subjects=(ARN,),
             priority=200,
-            request='{"clientToken":"eadfff79-a13f-5cdd-b98b-ccbf453015b7","jobName":"vision-pretrain-r7",'
-            '"jobQueue":"ml-train-qm","quotaShareName":"team-vision","schedulingPriority":200,'
-            '"serviceJobType":"SAGEMAKER_TRAINING","tags":{"sla":"gold","team":"vision"}}',
+            request='{"jobQueue":"ml-train-qm","quotaShareName":"team-vision","schedulingPriority":200}',
         ),
     ),
     "batch_service_job_state_change__other_queue": Sample(
@@ -440,11 +438,28 @@ def test_training_times_are_numbers_or_numeric_text_or_null(told: object, read: 
 
 
 @pytest.mark.parametrize("told", [1789372800, True, "soon", "", 1e300, [], -1])
-def test_what_is_no_time_in_milliseconds_is_refused(told: object) -> None:
+def test_what_is_no_time_in_milliseconds_counts_as_not_told(
+    told: object, caplog: pytest.LogCaptureFixture
+) -> None:
     event = load("batch_service_job_state_change__running")
-    event["detail"]["createdAt"] = told
-    with pytest.raises(BadEvent, match=r"^detail\.createdAt: "):
-        observe(event)
+    resource = {"name": "TrainingJobArn", "value": TRAINING}
+    row = {"serviceResourceId": resource, "startedAt": told, "stoppedAt": told}
+    event["detail"] |= {"createdAt": told, "attempts": [row]}
+    seen = observe(event)
+    assert isinstance(seen, JobObservation)
+    assert seen.status == "RUNNING"
+    assert (seen.created_at, seen.attempts[0].started_at, seen.attempts[0].stopped_at) == (None, None, None)
+    assert len(caplog.messages) == 3
+    assert caplog.messages[0].startswith("created_at: ")
+
+
+@pytest.mark.parametrize("told", [-1, 2**31, "many", []])
+def test_what_is_no_count_counts_as_not_told(told: object) -> None:
+    event = load("batch_service_job_state_change__running")
+    event["detail"]["preemptionSummary"] = {"preemptedAttemptCount": told}
+    seen = observe(event)
+    assert isinstance(seen, JobObservation)
+    assert seen.preempted_count is None
 
 
 @pytest.mark.parametrize(
@@ -520,23 +535,23 @@ def test_an_unknown_type_of_event_is_unrecognised(source: str, detail_type: str)
     ("change", "line"),
     [
         ({"detail-type": ...}, "detail-type: missing"),
-        ({"detail-type": 5}, "detail-type: 5 should be a valid string"),
-        ({"detail-type": ""}, 'detail-type: "" should have at least 1 character'),
-        ({"detail-type": "x" * 257}, f'detail-type: "{"x" * 99}... should have at most 256 characters'),
+        ({"detail-type": 5}, "detail-type: a number should be a valid string"),
+        ({"detail-type": ""}, "detail-type: a text should have at least 1 character"),
+        ({"detail-type": "x" * 257}, "detail-type: a text should have at most 256 characters"),
         ({"source": None}, "source: null should be a valid string"),
-        ({"account": 123456789012}, "account: 123456789012 should be a valid string"),
-        ({"resources": "arn"}, 'resources: "arn" should be a valid list'),
-        ({"resources": [5]}, "resources[0]: 5 should be a valid string"),
+        ({"account": 123456789012}, "account: a number should be a valid string"),
+        ({"resources": "arn"}, "resources: a text should be a valid list"),
+        ({"resources": [5]}, "resources[0]: a number should be a valid string"),
         ({"time": ...}, "time: missing"),
-        ({"time": 1789381921}, "time: 1789381921 is not a time in ISO 8601"),
-        ({"time": "yesterday\n"}, 'time: "yesterday\\n" is not a time in ISO 8601'),
-        ({"time": "2026-09-14T10:32:01"}, 'time: "2026-09-14T10:32:01" has no time zone'),
+        ({"time": 1789381921}, "time: a number is not a time in ISO 8601"),
+        ({"time": "yesterday\n"}, "time: a text is not a time in ISO 8601"),
+        ({"time": "2026-09-14T10:32:01"}, "time: a text has no time zone"),
         (
             {"time": "1900-01-01T00:00:00Z"},
-            'time: "1900-01-01T00:00:00Z" should be greater than or equal to 0',
+            "time: a text should be greater than or equal to 0",
         ),
         ({"detail": ...}, "detail: missing"),
-        ({"detail": "{}"}, 'detail: "{}" is not an object'),
+        ({"detail": "{}"}, "detail: a text is not an object"),
         ({"detail": {}}, "detail.status: missing"),
         ({"detail": {"status": ["RUNNING"]}}, "detail.status: a list should be a valid string"),
         (
@@ -545,25 +560,20 @@ def test_an_unknown_type_of_event_is_unrecognised(source: str, detail_type: str)
         ),
         (
             {"detail": {"status": "RUNNING", "jobArn": f"{QUEUE}/{'x' * 100}"}},
-            f'detail.jobArn: "{QUEUE}/{"x" * (98 - len(QUEUE))}... is not the ARN of a job',
+            "detail.jobArn: a text is not the ARN of a job",
         ),
         (
             {"detail": {"status": "RUNNING"}, "resources": ["training-job/x"]},
-            'resources[0]: "training-job/x" is not the ARN of a job',
+            "resources[0]: a text is not the ARN of a job",
         ),
         (
-            {"detail": {"status": "RUNNING", "attempts": [{}, {"startedAt": []}]}},
-            "detail.attempts[1].startedAt: a list should be a valid integer",
+            {"detail": {"status": "RUNNING", "attempts": [{}, {"serviceResourceId": []}]}},
+            "detail.attempts[1].serviceResourceId: a list is not an object",
         ),
         (
-            {"detail": {"status": "RUNNING", "preemptionSummary": {"preemptedAttemptCount": -1}}},
-            "detail.preemptionSummary.preemptedAttemptCount: -1 should be greater than or equal to 0",
+            {"detail": {"status": "RUNNING", "latestAttempt": 7}},
+            "detail.latestAttempt: a number is not an object",
         ),
-        (
-            {"detail": {"status": "RUNNING", "preemptionSummary": {"preemptedAttemptCount": 2**31}}},
-            "detail.preemptionSummary.preemptedAttemptCount: 2147483648 should be less than 2147483648",
-        ),
-        ({"detail": {"status": "RUNNING", "latestAttempt": 7}}, "detail.latestAttempt: 7 is not an object"),
     ],
 )
 def test_one_line_says_what_is_wrong_and_where(change: dict[str, Any], line: str) -> None:

@@ -104,27 +104,34 @@ def test_priority(told: int | None, priority: int | None) -> None:
 
 
 def test_the_request_does_not_depend_on_the_order_of_its_members() -> None:
-    nested = {"b": {"y": [1, None], "x": "é"}, "a": 1}
-    turned = {"a": 1, "b": {"x": "é", "y": [1, None]}}
+    nested = {"state": {"y": [1, None], "x": "é"}, "reason": 1}
+    turned = {"reason": 1, "state": {"x": "é", "y": [1, None]}}
     text = seen(requestParameters=nested).request
-    assert text == seen(requestParameters=turned).request == r'{"a":1,"b":{"x":"\u00e9","y":[1,null]}}'
+    assert (
+        text == seen(requestParameters=turned).request == r'{"reason":1,"state":{"x":"\u00e9","y":[1,null]}}'
+    )
 
 
 def test_a_long_request_loses_its_longest_members() -> None:
     long = {
         "jobId": "j-1",
-        "serviceRequestPayload": "x" * REQUEST_LIMIT,
+        "capacityLimits": "x" * REQUEST_LIMIT,
         "reason": "y" * 500,
-        "note": "z" * 1600,
+        "state": "z" * 1600,
     }
     assert json.loads(seen(requestParameters=long).request) == {"jobId": "j-1", "reason": "y" * 500}
 
 
 @pytest.mark.parametrize("spare", [0, 1])
 def test_the_limit_of_a_request_is_exact(spare: int) -> None:
-    filler = REQUEST_LIMIT - len('{"a":1,"b":""}') + 1 - spare
-    kept = json.loads(seen(requestParameters={"a": 1, "b": "x" * filler}).request)
-    assert ("b" in kept) is (spare == 1)
+    filler = REQUEST_LIMIT - len('{"reason":"","state":1}') + 1 - spare
+    kept = json.loads(seen(requestParameters={"state": 1, "reason": "x" * filler}).request)
+    assert ("reason" in kept) is (spare == 1)
+
+
+def test_a_member_that_is_not_on_the_list_stays_out_of_the_record() -> None:
+    told = {"jobId": "j-1", "tags": {"secret": "s"}, "serviceRequestPayload": "{}", "new": 1}
+    assert seen(requestParameters=told).request == '{"jobId":"j-1"}'
 
 
 def test_no_request() -> None:

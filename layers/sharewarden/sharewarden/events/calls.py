@@ -2,7 +2,7 @@
 
 from itertools import accumulate
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
 from sharewarden.domain.observation import ApiCallObservation
 
@@ -25,14 +25,19 @@ class UserIdentity(Member):
 
 
 class RequestParameters(Member):
-    """Of any call; the members that we do not read are kept for the record."""
-
-    model_config = ConfigDict(extra="allow")
+    """Of any call: what the record may hold. Others, as tags and payloads, are not for everybody's eyes."""
 
     job_id: str | None = None
     jobs: list[str | None] | None = None
     quota_share_arn: str | None = None
-    scheduling_priority: Count | None = None
+    scheduling_priority: Count = None
+    reason: object = None
+    quota_share_name: object = None
+    job_queue: object = None
+    state: object = None
+    capacity_limits: object = None
+    resource_sharing_configuration: object = None
+    preemption_configuration: object = None
 
     def text(self) -> str:
         """Canonical JSON; where that would pass REQUEST_LIMIT the longest members are left out."""

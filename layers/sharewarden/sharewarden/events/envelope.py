@@ -1,15 +1,27 @@
 """What all events share: the envelope of EventBridge, and the kinds of values in the details."""
 
+import logging
 import re
 from datetime import datetime
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    ValidationInfo,
+    ValidatorFunctionWrapHandler,
+    WrapValidator,
+)
 from pydantic.alias_generators import to_camel
 
 from sharewarden.domain.observation import Observation, Unrecognised
 
 from .reading import BadEvent, shown
+
+logger = logging.getLogger(__name__)
 
 _ARNS = {
     kind: re.compile(rf"arn:[^:\s]*:{service}:[^:\s]*:[^:\s]*:{resource}/[^/\s]{{1,256}}")
@@ -34,10 +46,20 @@ def _epoch_ms(text: object) -> int:
 Instant = Annotated[int, BeforeValidator(_epoch_ms), Field(ge=0)]
 """Epoch milliseconds, told as a time in ISO 8601 with its zone."""
 
-Millis = Annotated[int, Field(ge=10**11, lt=10**14)]
-"""Epoch milliseconds, told as a number or numeric text. The bounds refuse seconds, and booleans."""
 
-Count = Annotated[int, Field(ge=0, lt=2**31)]
+def _or_not_told(value: object, read: ValidatorFunctionWrapHandler, place: ValidationInfo) -> int | None:
+    """A figure that makes no sense is as good as none: the rest of the event still counts."""
+    try:
+        return None if value is None else read(value)
+    except ValidationError:
+        logger.warning("%s: %s makes no sense, and counts as not told", place.field_name, shown(value))
+        return None
+
+
+Millis = Annotated[int | None, Field(ge=10**11, lt=10**14), WrapValidator(_or_not_told)]
+"""Epoch milliseconds, told as a number or numeric text. Seconds and booleans are out of bounds."""
+
+Count = Annotated[int | None, Field(ge=0, lt=2**31), WrapValidator(_or_not_told)]
 
 Label = Annotated[str, Field(min_length=1, max_length=256)]
 """A short text: it becomes part of a key."""

@@ -30,8 +30,8 @@ class AttemptRow(Member):
     """A row of ``attempts`` or ``recentPreemptedAttempts``, or the ``latestAttempt``."""
 
     service_resource_id: ServiceResource | None = None
-    started_at: Millis | None = None
-    stopped_at: Millis | None = None
+    started_at: Millis = None
+    stopped_at: Millis = None
     status_reason: str | None = None
 
     @property
@@ -42,7 +42,7 @@ class AttemptRow(Member):
 
 
 class PreemptionSummary(Member):
-    preempted_attempt_count: Count | None = None
+    preempted_attempt_count: Count = None
     recent_preempted_attempts: list[AttemptRow | None] | None = None
 
 
@@ -61,8 +61,8 @@ class JobDetail(Detail):
     job_queue: str | None = None
     status: str | None = None
     status_reason: str | None = None
-    created_at: Millis | None = None
-    stopped_at: Millis | None = None
+    created_at: Millis = None
+    stopped_at: Millis = None
     latest_attempt: AttemptRow | None = None
     attempts: list[AttemptRow | None] | None = None
     preemption_summary: PreemptionSummary | None = None

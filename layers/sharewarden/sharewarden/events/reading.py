@@ -5,8 +5,17 @@ from typing import TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-#: Characters of a foreign value that a message or a name may show.
+#: Characters of a foreign value that a name may show.
 SHOWN = 100
+
+_KINDS: dict[type, str] = {
+    dict: "an object",
+    list: "a list",
+    str: "a text",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+}
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -37,13 +46,8 @@ def canonical(value: object) -> str:
 
 
 def shown(value: object) -> str:
-    """``value`` for a message: short, on one line."""
-    if isinstance(value, dict):
-        return "an object"
-    if isinstance(value, list):
-        return "a list"
-    text = canonical(value)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    """What kind of value that is: a message goes to logs and people, and the value may not be for them."""
+    return "null" if value is None else _KINDS.get(type(value), "a value")
 
 
 def _bad(error: ValidationError, path: tuple[str, ...]) -> BadEvent:

@@ -22,7 +22,7 @@ class ResourceConfig(BaseModel):
     model_config = ConfigDict(alias_generator=to_pascal)
 
     instance_type: str | None = None
-    instance_count: Count | None = None
+    instance_count: Count = None
 
 
 class TrainingJobStateChange(Detail):
@@ -35,8 +35,8 @@ class TrainingJobStateChange(Detail):
     secondary_status: str | None = None
     failure_reason: str | None = None
     resource_config: ResourceConfig | None = None
-    training_start_time: Millis | None = None
-    training_end_time: Millis | None = None
+    training_start_time: Millis = None
+    training_end_time: Millis = None
 
     def observation(self, envelope: Envelope) -> TrainingObservation:
         resources = self.resource_config or ResourceConfig()
