@@ -23,6 +23,9 @@ class Client:
     def list_service_jobs(self, **_: Any) -> dict[str, Any]:
         return {"jobSummaryList": self._rows}
 
+    def describe_service_job(self, **_: Any) -> dict[str, Any]:
+        return dict(self._rows[0])
+
     def get_paginator(self, _: str) -> Client:
         return self
 
@@ -58,3 +61,12 @@ def test_an_odd_share_does_not_hide_the_others(odd: dict[str, Any]) -> None:
 def test_an_odd_row_of_a_listing_does_not_hide_the_others(odd: dict[str, Any]) -> None:
     page = answering(odd, ROW).jobs(QUEUE, "RUNNING", None)
     assert ([job.arn for job in page.jobs], page.odd) == ([JOB_ARN], 1)
+
+
+def test_half_a_pair_of_surrogates_is_a_question_mark() -> None:
+    payload = '{"RoleArn": "a\\udc00b"}'
+    job = ROW | {"jobQueue": QUEUE, "statusReason": "\ud800 \U0001f600", "serviceRequestPayload": payload}
+    description = answering(job).describe(JOB_ARN)
+    assert description is not None
+    assert (description.reason, description.role) == ("? \U0001f600", "a?b")
+    assert description.model_dump_json()

@@ -289,3 +289,21 @@ def test_a_record_is_read_as_last_written(stub: Stubber, ledger: DynamoLedger) -
     key = {"pk": {"S": "JOB#job-1"}, "sk": {"S": "RECORD"}}
     stub.add_response("get_item", {}, {"TableName": "State", "Key": key, "ConsistentRead": True})
     assert ledger.load(JobRecord, "job-1") is None
+
+
+@pytest.mark.parametrize("facts", [[], [fact()]], ids=["a put", "a transaction"])
+def test_what_dynamodb_finds_malformed_is_no_matter_of_trying_again(
+    stub: Stubber, ledger: DynamoLedger, facts: list[AuditFact]
+) -> None:
+    stub.add_client_error("transact_write_items" if facts else "put_item", "ValidationException", "empty key")
+    with pytest.raises(ValueError, match="empty key"):
+        ledger.commit([job()], facts, NOW)
+
+
+def test_a_part_of_a_transaction_that_is_malformed_is_no_matter_of_trying_again(
+    stub: Stubber, ledger: DynamoLedger, pauses: list[float]
+) -> None:
+    cancel(stub, "None", "ValidationError")
+    with pytest.raises(ValueError, match="DynamoDB"):
+        ledger.commit([job()], [fact()], NOW)
+    assert pauses == []

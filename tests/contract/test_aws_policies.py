@@ -92,3 +92,12 @@ def test_an_old_policy_is_not_trusted_when_the_table_cannot_be_read(
             policies.current()
     push(dynamodb, PAUSED.model_dump_json())
     assert policies.current() == PAUSED
+
+
+def test_a_clock_that_is_set_back_does_not_keep_an_old_policy_in_force(
+    dynamodb: Any, clock: MemoryClock, policies: DynamoPolicies
+) -> None:
+    policies.current()
+    push(dynamodb, PAUSED.model_dump_json())
+    clock.advance(-24 * 60 * MINUTE)
+    assert policies.current() == PAUSED

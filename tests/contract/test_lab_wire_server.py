@@ -134,7 +134,13 @@ def test_a_caller_that_goes_away_is_no_news(capsys: pytest.CaptureFixture[str]) 
 
 @pytest.mark.parametrize(
     ("headers", "status"),
-    [({"Transfer-Encoding": "chunked"}, 411), ({"Content-Length": str(3 * 1024 * 1024)}, 413)],
+    [
+        ({"Transfer-Encoding": "chunked"}, 411),
+        ({"Content-Length": str(3 * 1024 * 1024)}, 413),
+        ({"Content-Length": "9" * 5000}, 413),
+        ({"Content-Length": "abc"}, 400),
+        ({"Content-Length": "-1"}, 400),
+    ],
 )
 def test_bodies_that_no_sdk_sends_are_refused(
     server: LabServer, headers: dict[str, str], status: int

@@ -333,3 +333,16 @@ def test_the_records_of_a_share_go_on_over_pages(store: Store) -> None:
     for at in times:
         store.ledger.commit([], [share_fact(at, reason="x" * 300_000)], NOW)
     assert [record.at for record in store.audit.by_share(QUEUE, "team-vision", NOW, NOW + 9)] == times
+
+
+@pytest.mark.parametrize(
+    "text", ["x" * 420_000, "\N{HIRAGANA LETTER A}" * 140_000], ids=["ASCII", "three bytes"]
+)
+def test_nothing_of_a_commit_is_written_when_a_part_is_too_big(store: Store, text: str) -> None:
+    state = SweepState(adopted=(text,))
+    with pytest.raises(ValueError, match="bytes"):
+        store.ledger.commit([job(), state], [], NOW)
+    with pytest.raises(ValueError, match="bytes"):
+        store.ledger.commit([job()], [fact(reason=text)], NOW)
+    assert store.ledger.load(JobRecord, "job-1") is None
+    assert store.ledger.load(SweepState, "all") is None

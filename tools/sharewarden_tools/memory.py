@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from threading import Lock
 from typing import NamedTuple, TypeVar
 
+from sharewarden.aws.rows import audit_row, state_row
 from sharewarden.domain.audit import AuditFact, AuditRecord
 from sharewarden.domain.base import last_part
 from sharewarden.domain.observation import JobDescription, JobSummary, ShareDescription, Status
@@ -52,6 +53,9 @@ class MemoryLedger:
         with self._lock:
             for item in items:
                 self._check(item)
+                state_row(item)  # raises ValueError when it is too big for DynamoDB
+            for fact in facts:
+                audit_row(fact, now)
             for item in items:
                 self._put(item)
             for fact in facts:

@@ -6,7 +6,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from .domain.base import Frozen
+from .domain.base import Frozen, well_formed
 from .events import BadEvent, observe
 from .messages import Poison, logger, measure
 from .ports import Runtime
@@ -31,7 +31,7 @@ class WishMessage(Frozen):
 def take_in(runtime: Runtime, body: str) -> Reaction:
     """One EventBridge event as JSON text. Raises Poison for what can never be read, Unavailable."""
     try:
-        seen = observe(json.loads(body))
+        seen = observe(well_formed(json.loads(body)))
     except (ValueError, RecursionError, BadEvent) as error:
         raise Poison(f"not an event: {error}") from error
     return react(runtime, seen) if seen is not None else Reaction("ignored")

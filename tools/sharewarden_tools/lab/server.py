@@ -179,19 +179,27 @@ class _Handler(BaseHTTPRequestHandler):
     server: _HttpServer
 
     def _handle(self) -> None:
-        length = int(self.headers.get("Content-Length") or 0)
-        if "Transfer-Encoding" in self.headers or length > MAX_BODY:
+        length = self.headers.get("Content-Length") or "0"
+        if refusal := self._refusal(length):
             self.close_connection = True
-            self.send_error(411 if length <= MAX_BODY else 413)
+            self.send_error(refusal)
             return
         try:
-            response = self.server.answer(self._request(self.rfile.read(length)))
+            response = self.server.answer(self._request(self.rfile.read(int(length))))
         except LostAnswerError:
             self.close_connection = True
             return
         self._write(response)
 
     do_GET = do_POST = do_DELETE = do_PUT = _handle  # noqa: N815 - http.server finds them by these names
+
+    def _refusal(self, length: str) -> int | None:
+        """The HTTP status for a body whose end is not known, or is too far away."""
+        if not (length.isascii() and length.isdigit()):
+            return 400
+        if len(length) > len(str(MAX_BODY)) or int(length) > MAX_BODY:
+            return 413
+        return 411 if "Transfer-Encoding" in self.headers else None
 
     def _request(self, body: bytes) -> Request:
         path, _, query = self.path.partition("?")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from botocore.exceptions import ClientError
 
 from sharewarden.aws.errors import asking, code, message
-from sharewarden.domain.base import last_part
+from sharewarden.domain.base import last_part, well_formed
 from sharewarden.domain.observation import AttemptSeen, JobDescription, JobSummary, ShareDescription, Status
 from sharewarden.ports import Clock, Denied, Page, Shares
 
@@ -51,7 +51,7 @@ class AwsBatch:
                 if _knows_no_such_job(error):
                     return None
                 raise
-            return _description(answer, read_at)
+            return _description(well_formed(answer), read_at)
 
     def jobs(self, queue: str, status: Status, token: str | None) -> Page:
         paging: Any = {"nextToken": token} if token else {}
@@ -90,7 +90,7 @@ def _readable(parse: Callable[[Answer], T], rows: Iterable[Answer]) -> tuple[T, 
     read: list[T] = []
     for row in rows:
         try:
-            read.append(parse(row))
+            read.append(parse(well_formed(row)))
         except (LookupError, TypeError, AttributeError, ValueError):  # pydantic's error is a ValueError
             logger.warning("cannot read a row with the members %s", sorted(row))
     return tuple(read)
@@ -207,7 +207,7 @@ def _instances(config: Answer) -> tuple[str | None, int | None]:
 
 def _parsed(payload: str | None) -> Answer:
     try:
-        request = json.loads(payload or "{}")
+        request = well_formed(json.loads(payload or "{}"))
     except (ValueError, RecursionError):
         return {}
     return request if isinstance(request, dict) else {}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import ClientError
 
-from sharewarden.aws.errors import asking, code
+from sharewarden.aws.errors import asking, code, message, refuse_malformed
 from sharewarden.aws.rows import Row, audit_record, audit_row, open_key, share_day, state_key, state_row
 from sharewarden.domain.audit import AuditFact, AuditRecord
 from sharewarden.domain.stored import DAY, Stored
@@ -124,6 +124,7 @@ class DynamoLedger:
                     raise Conflict("another transaction is writing the item") from error
                 if code(error) == "ConditionalCheckFailedException":
                     return False
+                refuse_malformed(error)
                 raise
         return True
 
@@ -147,9 +148,13 @@ class DynamoLedger:
             try:
                 self._client.transact_write_items(TransactItems=[{"Put": put} for put in puts])
             except ClientError as error:
+                refuse_malformed(error)
                 if code(error) != "TransactionCanceledException":
                     raise
-                return [reason["Code"] for reason in error.response["CancellationReasons"]]
+                reasons = [reason["Code"] for reason in error.response["CancellationReasons"]]
+                if "ValidationError" in reasons:
+                    raise ValueError(f"DynamoDB does not take it: {message(error)}") from error
+                return reasons
         return []
 
 

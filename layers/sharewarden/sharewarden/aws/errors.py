@@ -29,6 +29,12 @@ def asking(operation: str) -> Iterator[None]:
         raise Unavailable(f"{operation}: the answer makes no sense: {error!r}") from error
 
 
+def refuse_malformed(error: ClientError) -> None:
+    """Raises ValueError when DynamoDB finds fault with what it was to store: trying again changes nothing."""
+    if code(error) == "ValidationException":
+        raise ValueError(f"DynamoDB does not take it: {message(error)}") from error
+
+
 def code(error: ClientError) -> str:
     """The error code that the service gave."""
     return error.response.get("Error", {}).get("Code", "unknown")

@@ -36,7 +36,7 @@ class DynamoPolicies:
 
     def current(self) -> Policy:
         now = self._clock.now()
-        if self._read_at is None or now - self._read_at >= CACHED:
+        if self._read_at is None or not 0 <= now - self._read_at < CACHED:  # a clock may be set back
             self._policy = self._read()
             self._read_at = now
         return self._policy

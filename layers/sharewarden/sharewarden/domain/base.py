@@ -1,6 +1,8 @@
 """What every fact of the domain shares."""
 
+import json
 from collections.abc import Iterable
+from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
@@ -18,6 +20,16 @@ KEPT_REASON = 200
 def shortened(reason: str | None) -> str | None:
     """The beginning of a reason, for a list."""
     return reason if reason is None else reason[:KEPT_REASON]
+
+
+def well_formed(parsed: Any) -> Any:
+    """JSON values with a question mark for each lone surrogate: JSON can have them, UTF-8 can not."""
+    text = json.dumps(parsed, ensure_ascii=False, default=str)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.loads(text.encode(errors="replace"))
+    return parsed
 
 
 def last_part(arn: str) -> str:
