@@ -13,13 +13,20 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
-#: Characters of a reason that lists keep: hundreds of them share one item of DynamoDB, which ends at 400 KB.
+#: Bytes of a reason that lists keep: hundreds of them share one item of DynamoDB, which ends at 400 KB.
 KEPT_REASON = 200
+#: Bytes of a reason that stands alone.
+LONG_REASON = 4000
 
 
-def shortened(reason: str | None) -> str | None:
-    """The beginning of a reason, for a list."""
-    return reason if reason is None else reason[:KEPT_REASON]
+def shortened(reason: str | None, most: int = KEPT_REASON) -> str | None:
+    """The beginning of a reason: at most so many bytes in the JSON text that is stored."""
+    if reason is None:
+        return None
+    kept = reason[:most]
+    while (over := len(json.dumps(kept, ensure_ascii=False).encode()) - 2 - most) > 0:
+        kept = kept[: -max(1, over // 6)]  # no character takes more than six
+    return kept
 
 
 def well_formed(parsed: Any) -> Any:

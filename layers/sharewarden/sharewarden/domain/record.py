@@ -8,7 +8,7 @@ one Describe (see ``doubtful``).
 from typing import ClassVar
 
 from .attempts import KEPT_ATTEMPTS, Attempt, join
-from .base import Frozen, shortened
+from .base import LONG_REASON, Frozen, shortened
 from .observation import (
     DISPATCHED,
     STATUS_ORDER,
@@ -348,20 +348,20 @@ def _end_in_event(seen: JobObservation) -> End | None:
         return None
     if seen.stopped_at is None or seen.reason is None:
         return None
-    return End(status=seen.status, at=seen.stopped_at, reason=seen.reason)
+    return End(status=seen.status, at=seen.stopped_at, reason=shortened(seen.reason, LONG_REASON))
 
 
 def _end_in_description(read: JobDescription) -> End | None:
     if read.status not in TERMINAL or read.stopped_at is None:
         return None
-    return End(status=read.status, at=read.stopped_at, reason=read.reason)
+    return End(status=read.status, at=read.stopped_at, reason=shortened(read.reason, LONG_REASON))
 
 
 def _snapshot(read: JobDescription) -> Snapshot:
     return Snapshot(
         read_at=read.read_at,
         status=read.status,
-        reason=read.reason,
+        reason=shortened(read.reason, LONG_REASON),
         attempt=read.attempt,
         dispatched_at=read.scheduled_at,
     )
