@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from sharewarden.domain.observation import JobDescription
 from sharewarden.domain.policy import Policy, QueuePolicy
-from sharewarden.domain.priority import effective, live_boosts
+from sharewarden.domain.priority import Boost, effective, live_boosts
 from sharewarden.ports import Page, Runtime, Unavailable
 from sharewarden.usecases.apply import apply
 from sharewarden.usecases.bump import BumpRequest, Refused, UnbumpRequest, bump, unbump
@@ -45,6 +45,8 @@ class ShakyBatch(MemoryBatch):
         self.strangers: list[int] = []
         self.known: Callable[[], int | None] = lambda: None
         """What Sharewarden takes to be shown."""
+        self.boosts: Callable[[], tuple[Boost, ...]] = tuple
+        self.dispatches: list[int] = []
         self.bumped_at: int | None = None
         """When the first boost was given."""
         self._late: list[tuple[int, int]] = []
@@ -79,8 +81,13 @@ class ShakyBatch(MemoryBatch):
     def _check_hold(self, priority: int) -> None:
         job = self.descriptions[JOB]
         if priority < self.shown and job.status == "RUNNING" and self.bumped_at is not None:
-            since = job.scheduled_at or 0
-            assert since < self.bumped_at or self._clock.now() >= since + 30 * MINUTE, "lowered too early"
+            since, held = job.scheduled_at or 0, self._clock.now() - 30 * MINUTE
+            assert since < self.bumped_at or since <= held or self._was_held(since, held), "lowered too early"
+
+    def _was_held(self, since: int, held: int) -> bool:
+        """An earlier dispatch was held, after the time of every boost that the job has started under."""
+        over = max((boost.until or 0 for boost in self.boosts() if boost.since < since + 1000), default=since)
+        return any(over < dispatched <= held for dispatched in self.dispatches)
 
     def land(self) -> None:
         due = [one for one in self._late if one[0] <= self._clock.now()]
@@ -113,6 +120,7 @@ class Trial:
         self.asked = 0
         self.retry: list[tuple[int, str, int]] = []
         self.batch.known = lambda: self.world.record(JOB).priority.confirmed
+        self.batch.boosts = lambda: self.world.record(JOB).priority.boosts
         self.batch.tell(described())
         self.batch.faults = 0
         self.world.take(state("RUNNABLE", NOW))
@@ -176,6 +184,7 @@ class Trial:
         """Dispatched, or preempted."""
         now = self.clock.now()
         if self.batch.descriptions[JOB].status == "RUNNABLE":
+            self.batch.dispatches.append(now)
             update = {"status": "RUNNING", "scheduled_at": now, "attempt": f"attempt-{now}"}
         else:
             update = {"status": "RUNNABLE", "attempt": None}
