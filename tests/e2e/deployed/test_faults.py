@@ -10,6 +10,7 @@ from itertools import chain, repeat
 from time import sleep
 
 import pytest
+from sharewarden.bootstrap import CONFIG
 from sharewarden.domain.record import status
 from sharewarden.usecases.bump import BumpRequest, UnbumpRequest, bump, unbump
 from sharewarden_tools.emulator.deployed import Deployed
@@ -20,6 +21,8 @@ from sharewarden_tools.local.stack import QUEUE, queue_arn
 from tests.e2e.deployed.kit import SECOND, Pool, until
 
 HOUR = 3600 * SECOND
+#: So often does the SDK in the functions try one call.
+TRIES = CONFIG.retries["total_max_attempts"]
 Outcome = Callable[[], Fault | None]
 
 
@@ -103,8 +106,8 @@ def answer_lost() -> Fault:
 
 
 def timed_out() -> Fault:
-    """The functions wait five seconds for an answer."""
-    sleep(6)
+    """The answer comes later than the functions wait for one."""
+    sleep(CONFIG.read_timeout + 1)
     return Fault.LOST
 
 
@@ -129,8 +132,8 @@ def test_an_act_that_met_a_fault_is_done_once_and_told_once(pool: Pool) -> None:
     """A value that may still arrive is waited for two minutes, so the five faults are met side by side."""
     stack = pool.stack
     faults: dict[str, list[Outcome]] = {
-        "throttled": [throttled] * 4,  # as often as the functions' SDK tries
-        "answer-lost": [answer_lost] * 4,
+        "throttled": [throttled] * TRIES,
+        "answer-lost": [answer_lost] * TRIES,
         "timed-out": [timed_out] * 2,
         "crashed-before": [crashed(stack, "Apply", Fault.FAIL)],
         "crashed-after": [crashed(stack, "Apply", Fault.LOST)],
