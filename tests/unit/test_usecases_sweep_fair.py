@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from sharewarden.domain.audit import AuditFact
-from sharewarden.domain.observation import JobDescription, Status
+from sharewarden.domain.observation import AttemptSeen, JobDescription, Status
 from sharewarden.domain.policy import Policy, QueuePolicy
 from sharewarden.domain.priority import live_boosts
 from sharewarden.domain.record import End, JobRecord
@@ -344,3 +344,20 @@ def test_a_classic_job_of_which_nothing_is_heard_is_given_up_and_taken_up_again(
     one.take(event("Batch Job State Change", detail | ended, NOW + HOUR))
     one.sweep("after")
     assert len(facts_of(one.ledger, "job-ended")) == 1
+
+
+@pytest.mark.parametrize(("count", "forgotten"), [(150, 0), (700, 500)])
+def test_law_01_preemptions_beyond_the_kept_attempts_are_one_gap_with_a_number(
+    count: int, forgotten: int
+) -> None:
+    attempts = tuple(
+        AttemptSeen(training_job=f"t-{n:04}", started_at=NOW, stopped_at=NOW + n, preempted=True)
+        for n in range(count)
+    )
+    one = pool(described(attempts=attempts, status="FAILED", stopped_at=NOW + MINUTE, reason="r"))
+    one.take(state("RUNNING", NOW))
+    sweeps(one, 40, Limits())
+    assert len(facts_of(one.ledger, "preemption")) == count - forgotten
+    gaps = [fact.reason.split()[0] for fact in facts_of(one.ledger, "gap")]
+    assert gaps == ([str(forgotten)] if forgotten else [])
+    assert one.record(JOB).closed_at is not None

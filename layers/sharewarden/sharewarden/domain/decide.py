@@ -99,7 +99,8 @@ def _preemptions(record: JobRecord, policy: Policy) -> Decision:
         attempt.model_copy(update={"audited": True}) if attempt in due else attempt
         for attempt in record.attempts
     )
-    return Decision(record=record.model_copy(update={"attempts": attempts}), facts=facts)
+    update = {"attempts": attempts, "preemptions_told": record.preemptions_told + len(due)}
+    return Decision(record=record.model_copy(update=update), facts=facts)
 
 
 def _end(record: JobRecord, policy: Policy) -> Decision:

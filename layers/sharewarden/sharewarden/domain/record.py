@@ -80,6 +80,8 @@ class JobRecord(Stored):
     timeline: tuple[Transition, ...] = ()
     attempts: tuple[Attempt, ...] = ()
     preempted_count: int = 0
+    preemptions_told: int = 0
+    """Preemptions whose attempt was known, and that are on record: as such, or as one without a stop time."""
     gaps: int = 0
     """Preemptions known only by number whose gap is on record already."""
     snapshot: Snapshot | None = None
@@ -143,7 +145,7 @@ def fold(record: JobRecord, seen: JobObservation) -> JobRecord:
             **_told_identity(record, seen),
             "timeline": _merge(record.timeline, entry),
             "attempts": join(record.attempts, (*_named(seen), *seen.attempts)),
-            "preempted_count": max(record.preempted_count, seen.preempted_count or 0),
+            "preempted_count": max(record.preempted_count, seen.preempted_count or 0, _preempted_in(seen)),
             "end": record.end or _end_in_event(seen),
         }
     )
@@ -160,7 +162,7 @@ def absorb(record: JobRecord, read: JobDescription) -> JobRecord:
         record = _reopened(record)
     joined: dict[str, object] = {
         "attempts": join(record.attempts, (*_named(read), *read.attempts)),
-        "preempted_count": max(record.preempted_count, read.preempted_count),
+        "preempted_count": max(record.preempted_count, read.preempted_count, _preempted_in(read)),
         "end": record.end or _end_in_description(read),
         "missing_since": None,
     }
@@ -310,6 +312,17 @@ def _last_run(steps: list[Transition]) -> list[Transition]:
 
 def _named(seen: JobObservation | JobDescription) -> tuple[AttemptSeen, ...]:
     return (AttemptSeen(training_job=seen.attempt),) if seen.attempt else ()
+
+
+def _preempted_in(seen: JobObservation | JobDescription) -> int:
+    return sum(attempt.preempted for attempt in seen.attempts)
+
+
+def forgotten_preemptions(record: JobRecord) -> int:
+    """How many preemptions were pushed out by newer attempts before they could be put on record."""
+    if len(record.attempts) < KEPT_ATTEMPTS:
+        return 0
+    return max(0, record.preempted_count - record.preemptions_told - record.gaps)
 
 
 def _told_identity(record: JobRecord, seen: JobObservation) -> dict[str, object]:

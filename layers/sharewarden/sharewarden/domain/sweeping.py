@@ -14,6 +14,7 @@ from .priority import live_boosts
 from .record import (
     JobRecord,
     doubtful,
+    forgotten_preemptions,
     settle_end_forgotten,
     settle_end_read,
     status,
@@ -185,7 +186,11 @@ def _gaps(record: JobRecord, policy: Policy, now: int) -> Decision:
     attempts = tuple(
         one.model_copy(update={"audited": True}) if one in unstopped else one for one in record.attempts
     )
-    update = {"gaps": max(record.gaps, lost), "attempts": attempts}
+    update = {
+        "gaps": max(record.gaps, lost),
+        "attempts": attempts,
+        "preemptions_told": record.preemptions_told + len(unstopped),
+    }
     return Decision(record=record.model_copy(update=update), facts=facts)
 
 
@@ -195,8 +200,17 @@ def _close(record: JobRecord, policy: Policy, now: int) -> Decision:
         return Decision(record=record)
     if _has_gaps(record) or decide(record, policy).facts:
         return Decision(record=record)
-    fact = timeline_fact(record, policy)
-    return Decision(record=record.model_copy(update={"closed_at": now}), facts=(fact,))
+    facts = (timeline_fact(record, policy), *_forgotten(record, policy, now))
+    return Decision(record=record.model_copy(update={"closed_at": now}), facts=facts)
+
+
+def _forgotten(record: JobRecord, policy: Policy, now: int) -> tuple[AuditFact, ...]:
+    """One gap with a number, where a job had more attempts than a record keeps."""
+    count = forgotten_preemptions(record)
+    if not count:
+        return ()
+    why = f"{count} more preemptions than a record has room for: no details of them were kept"
+    return (gap_fact(record, policy, subject="forgotten", at=_last_heard(record, now), reason=why),)
 
 
 def _close_silent(record: JobRecord, policy: Policy, now: int) -> Decision:
