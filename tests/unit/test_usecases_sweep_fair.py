@@ -271,6 +271,7 @@ def test_a_closed_record_of_a_job_that_batch_lists_is_asked_about_and_opened_aga
     assert one.record(JOB).closed_at is not None
     one.batch.tell(truth)
     sweeps(one, 20, Limits())
+    assert one.record(JOB).closed_at is None
     assert one.batch.descriptions[JOB].priority == 200
 
 
