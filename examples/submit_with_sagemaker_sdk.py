@@ -1,8 +1,8 @@
 """Submit a training job to a quota share with the SageMaker Python SDK, as it comes from PyPI.
 
-The SDK is about 1 GB and wants an environment of its own: `pip install -r requirements-sagemaker.txt` there. On AWS
-your profile and Region say where. On your own machine start `make deploy-local` in one shell, copy the `export`
-lines that it prints into another, and run this there:
+The SDK is about 1 GB and wants an environment of its own: `pip install -r requirements-sagemaker.txt` there.
+On AWS your profile and Region say where. On your own machine start `make deploy-local` in one shell, copy the
+`export` lines that it prints into another, and run this there:
 
     .venvs/sagemaker/bin/python examples/submit_with_sagemaker_sdk.py my-run --share background
 """
