@@ -35,6 +35,9 @@ def test_a_bump_answers_what_will_be(what: dict[str, object], after: int, job: s
     one = pool()
     answer = ask(one, job=job, **what)
     assert (answer.mode, answer.before, answer.after) == ("enforce", 200, after)
+    assert answer.capped_at == (999 if 9999 in what.values() else None)
+    (boost,) = one.record(JOB).priority.boosts
+    assert boost.amount == after - 200
     assert [message.version for message in one.wishes.sent] == [1]
     assert one.batch.priorities == []
 
@@ -84,6 +87,16 @@ def test_what_cannot_be_is_refused(update: dict[str, object], what: dict[str, ob
         ask(one, **what)
     assert not facts_of(one.ledger, "bump")
     assert one.wishes.sent == []
+
+
+def test_points_count_from_the_base_and_a_refusal_says_so() -> None:
+    one = pool()
+    ask(one, by=100)
+    with pytest.raises(
+        Refused, match=r"stays at 300, which an earlier bump gave it.*base 200.*more than \+100"
+    ):
+        ask(one, "b2", by=100)
+    assert ask(one, "b3", by=101).after == 301
 
 
 def test_an_unknown_job_is_refused_and_an_unreadable_one_is_not() -> None:

@@ -99,4 +99,6 @@ def _told(answer: Answer, how_long: str, *, as_json: bool) -> int:
         return OK
     shadow = "shadow, only recorded: " if answer.mode == "shadow" else ""
     say(f"{answer.job_name}: {shadow}{answer.before} -> {answer.after} {how_long}".rstrip())
+    if answer.capped_at is not None:
+        note(f"more was asked for, but a bump may reach {answer.capped_at} at most (the policy's band)")
     return OK

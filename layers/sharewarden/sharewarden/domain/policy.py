@@ -14,7 +14,11 @@ Priority = Field(ge=0, le=9999)
 
 
 class Band(Frozen):
-    """The priorities that one kind of boost may reach; both ends belong to it."""
+    """The priorities of one kind of boost, both ends included.
+
+    ``highest`` binds. ``lowest`` is where the kind's own range begins: a bump may well stay below it, among
+    the automatic ones.
+    """
 
     lowest: int = Priority
     highest: int = Priority

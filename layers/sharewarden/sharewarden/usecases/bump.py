@@ -68,6 +68,8 @@ class Answer(Frozen):
     before: int
     after: int
     held_until: int | None = None
+    capped_at: int | None = None
+    """The top of the policy's band, where it left room for a part of the points only."""
 
 
 Request = BumpRequest | UnbumpRequest
@@ -131,16 +133,22 @@ def _steady(record: JobRecord, policy: Policy) -> JobRecord:
 
 
 def _bump(request: BumpRequest, record: JobRecord, policy: Policy, now: int) -> tuple[Decision, Answer]:
+    """What is on record is what has effect: points that the band does not leave room for are not given."""
     ledger, rules = record.priority, policy.queue(record.queue)
     before = effective(ledger, rules.bands)
     if any(boost.id == request.id for boost in ledger.boosts):
         return Decision(record=record), _answer(record, rules.bumps, before, before)
     if len(live_boosts(ledger)) >= MOST_LIVE_BOOSTS:
         raise Refused(f"{record.name} has {MOST_LIVE_BOOSTS} bumps already: take them back first (unbump)")
+    base, highest = ledger.base or 0, rules.bands.human.highest
+    asked = _points(record, request, base)
+    if base >= highest:
+        raise Refused(f"{record.name} stays at its base {base}: a bump may reach {highest} at most")
+    amount = min(asked, highest - base)
     boost = Boost(
         id=request.id,
         kind="human",
-        amount=_amount(record, request),
+        amount=amount,
         by=request.actor,
         reason=request.reason,
         since=now,
@@ -150,9 +158,10 @@ def _bump(request: BumpRequest, record: JobRecord, policy: Policy, now: int) -> 
     after = effective(raised, rules.bands)
     if after == before:
         raise Refused(
-            f"{record.name} stays at {before}: a bump may reach {rules.bands.human.highest} at most"
+            f"{record.name} stays at {before}, which an earlier bump gave it: points count from the base "
+            f"{base} and do not add up, so ask for more than {before - base:+d}"
         )
-    answer = _answer(record, rules.bumps, before, after)
+    answer = _answer(record, rules.bumps, before, after, capped_at=highest if amount < asked else None)
     fact = _act_fact(record, "bump", request, policy, now, answer)
     if rules.bumps == "shadow":
         return Decision(record=record, facts=(fact,)), answer
@@ -162,14 +171,13 @@ def _bump(request: BumpRequest, record: JobRecord, policy: Policy, now: int) -> 
     return Decision(record=with_ledger(record, wished), facts=(fact,)), answer
 
 
-def _amount(record: JobRecord, request: BumpRequest) -> int:
-    base = record.priority.base or 0
+def _points(record: JobRecord, request: BumpRequest, base: int) -> int:
     if (request.by is None) == (request.to is None):
         raise Refused("give either the points to add or the priority to reach")
-    amount = request.by if request.by is not None else (request.to or 0) - base
-    if amount <= 0:
-        raise Refused(f"a bump raises: the base of {record.name} is {base}, {amount:+d} would not raise it")
-    return amount
+    points = request.by if request.by is not None else (request.to or 0) - base
+    if points <= 0:
+        raise Refused(f"a bump raises: the base of {record.name} is {base}, {points:+d} would not raise it")
+    return points
 
 
 def _unbump(request: UnbumpRequest, record: JobRecord, policy: Policy, now: int) -> tuple[Decision, Answer]:
@@ -184,15 +192,15 @@ def _unbump(request: UnbumpRequest, record: JobRecord, policy: Policy, now: int)
     decision = end_due_boosts(with_ledger(record, revoke(record.priority, request.id, now)), policy, now)
     holds = [hold_until(record, boost, policy) or now for boost in mine]
     held_until = max(holds) if max(holds) > now else None
-    answer = _answer(record, "enforce", before, effective(decision.record.priority, rules.bands), held_until)
+    answer = _answer(
+        record, "enforce", before, effective(decision.record.priority, rules.bands), held_until=held_until
+    )
     fact = _act_fact(record, "unbump", request, policy, now, answer)
     return Decision(record=decision.record, facts=(fact, *decision.facts)), answer
 
 
-def _answer(record: JobRecord, mode: Mode, before: int, after: int, held_until: int | None = None) -> Answer:
-    return Answer(
-        job=record.job, job_name=record.name, mode=mode, before=before, after=after, held_until=held_until
-    )
+def _answer(record: JobRecord, mode: Mode, before: int, after: int, **more: int | None) -> Answer:
+    return Answer(job=record.job, job_name=record.name, mode=mode, before=before, after=after, **more)
 
 
 def _act_fact(
