@@ -25,6 +25,6 @@ def test_one_call_takes_a_third_of_a_function_at_most(name: str) -> None:
     assert longest_call() <= function["Timeout"] / 3
 
 
-@pytest.mark.parametrize("spare", [messages.SPARE_MS, intake.SPARE_MS])
+@pytest.mark.parametrize("spare", [messages.MESSAGE_SPARE_MS, intake.SWEEP_SPARE_MS])
 def test_work_ends_in_order_though_the_last_call_hangs(spare: int) -> None:
     assert longest_call() * 1000 < spare

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from sharewarden import messages
-from sharewarden.messages import SPARE_MS, TRIES_WHEN_BROKEN, TRIES_WHEN_UNAVAILABLE, Poison, consume
+from sharewarden.messages import MESSAGE_SPARE_MS, TRIES_WHEN_BROKEN, TRIES_WHEN_UNAVAILABLE, Poison, consume
 from sharewarden.ports import Runtime, Unavailable
 from sharewarden_tools.memory import (
     Buried,
@@ -106,7 +106,7 @@ def test_how_often_a_message_is_tried(body: str, tries: int, *, comes_again: boo
 @pytest.mark.parametrize("fifo", [False, True])
 def test_what_there_is_no_time_for_comes_again_untried(*, fifo: bool) -> None:
     consumer = Consumer()
-    consumer.remaining = SPARE_MS + 5_000
+    consumer.remaining = MESSAGE_SPARE_MS + 5_000
     records = [record(number, "fine", group="abcd"[number]) for number in range(4)]
     assert consumer(*records, fifo=fifo) == ["m2", "m3"]
     assert consumer.used == ["fine", "fine"]

@@ -100,7 +100,7 @@ def test_a_log_never_shows_a_body(monkeypatch: pytest.MonkeyPatch) -> None:
         for n, body in enumerate(bodies)
     ]
     react = load_handler(TEMPLATE.parent / "functions" / "react" / "app.py")
-    context = Context("React", "r1", one.clock, NOW + MINUTE)
+    context = Context("r1", one.clock, NOW + MINUTE)
     try:
         one.batch.down = "throttled"
         react({"Records": records}, context, one.runtime)

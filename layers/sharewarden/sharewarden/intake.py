@@ -16,7 +16,7 @@ from .usecases.sweep import sweep
 from .usecases.walk import Limits
 
 #: Kept back from the function's time: enough to end the sweep in order.
-SPARE_MS = 20_000
+SWEEP_SPARE_MS = 20_000
 #: The figures of a sweep that are metrics, for alarms and graphs; the log has all of its report.
 MEASURED = ("queues", "records", "behind", "repaired", "unread", "failed", "left", "oldest_wish_ms")
 
@@ -50,7 +50,7 @@ def carry_out(runtime: Runtime, body: str) -> str:
 
 def walk(runtime: Runtime, context: Any) -> dict[str, Any]:
     """One sweep, within the time that ``context`` leaves. The answer is its report."""
-    stop_at = runtime.clock.now() + context.get_remaining_time_in_millis() - SPARE_MS
+    stop_at = runtime.clock.now() + context.get_remaining_time_in_millis() - SWEEP_SPARE_MS
     report = asdict(sweep(runtime, context.aws_request_id, Limits(stop_at=stop_at)))
     logger.info("swept", **report)
     measure({name: report[name] for name in MEASURED})

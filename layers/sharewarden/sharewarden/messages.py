@@ -18,7 +18,7 @@ TRIES_WHEN_BROKEN = 3
 TRIES_WHEN_UNAVAILABLE = 10
 
 #: With less time than this no further message is begun: more than one call to AWS may take (``bootstrap``).
-SPARE_MS = 20_000
+MESSAGE_SPARE_MS = 20_000
 
 Message = Mapping[str, Any]
 """A record of an SQS event, as Lambda hands it over."""
@@ -54,7 +54,7 @@ def consume(
     held: set[str] = set()
     for message in event["Records"]:
         group = message["attributes"]["MessageGroupId"] if fifo else message["messageId"]
-        if remaining() < SPARE_MS or group in held or not _done(message, runtime, origin, use):
+        if remaining() < MESSAGE_SPARE_MS or group in held or not _done(message, runtime, origin, use):
             held.add(group)
             again.append(message["messageId"])
     metrics.flush_metrics()

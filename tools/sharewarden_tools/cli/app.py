@@ -61,7 +61,7 @@ def about(
         bool, typer.Option("--version", is_eager=True, callback=_version, help="Say which.")
     ] = False,
 ) -> None:
-    """Guardrails, checkpoint care, escalation and audit for AWS Batch quota shares."""
+    """Records, audit and bounded priorities for AWS Batch quota shares."""
 
 
 def main(args: Sequence[str] | None = None) -> None:

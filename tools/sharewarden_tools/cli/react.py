@@ -15,6 +15,7 @@ from sharewarden.aws.batch import AwsBatch
 from sharewarden.domain.audit import AuditFact, AuditRecord
 from sharewarden.domain.observation import ApiCallObservation, JobDescription, JobObservation, Observation
 from sharewarden.domain.record import JobRecord, status
+from sharewarden.domain.stored import SECOND
 from sharewarden.events import BadEvent, observe
 from sharewarden.intake import take_in
 from sharewarden.ports import Runtime, Unavailable
@@ -33,7 +34,6 @@ from .output import OK, BadInput, full_time, print_json, record_line, say
 
 #: The largest message that SQS carries (SQS quotas); an event on its way to react is one.
 LARGEST = 1_048_576
-SECOND = 1000
 STDIN = Path("-")
 
 

@@ -106,10 +106,6 @@ class UnitBook:
         """Instances that the share uses beyond its own capacity, that is, borrows."""
         return max(0, self.used[share] - self.own[share])
 
-    def own_idle(self, share: str) -> int:
-        idle = self.own[share] - self.used[share]
-        return idle if idle > 0 else 0
-
     def over_may_use(self, share: str) -> bool:
         return self.used[share] > self.may_use[share]
 

@@ -20,7 +20,6 @@ Handler = Callable[[Mapping[str, Any], Any, Runtime], Mapping[str, Any]]
 class Context:
     """What the handlers use of Lambda's context object."""
 
-    function_name: str
     aws_request_id: str
     clock: Clock
     ends_at: int

@@ -230,7 +230,7 @@ class LocalStack:
         """The ids of the messages that failed; ``lost`` when the function raises: Lambda keeps the batch."""
         self._invocations += 1
         ends_at = self.now() + function.timeout_ms
-        context = Context(function.name, f"local-{self._invocations}", self.parts.clock, ends_at)
+        context = Context(f"local-{self._invocations}", self.parts.clock, ends_at)
         with redirect_stdout(self.parts.log):
             try:
                 return failed_ids(self.handlers[function.name](event, context, self.runtime))

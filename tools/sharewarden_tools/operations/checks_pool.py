@@ -12,8 +12,8 @@ from sharewarden.aws.policies import KEY
 from sharewarden.domain.base import last_part
 from sharewarden.domain.durations import format_duration
 from sharewarden.domain.policy import Policy
-from sharewarden.domain.record import SECOND, JobRecord
-from sharewarden.domain.stored import DAY, MINUTE
+from sharewarden.domain.record import JobRecord
+from sharewarden.domain.stored import DAY, MINUTE, SECOND
 from sharewarden.domain.sweeping import SweepState
 
 from .findings import Seen

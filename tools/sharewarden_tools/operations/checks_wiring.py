@@ -12,7 +12,7 @@ from .findings import Seen
 from .redrive import QUEUES
 from .site import Site
 
-AGAIN = "deploy this version again: sam build && sam deploy"
+AGAIN = "deploy this version again: make build && sam deploy"
 SETTLED = frozenset({"CREATE_COMPLETE", "UPDATE_COMPLETE", "IMPORT_COMPLETE"})
 
 

@@ -8,14 +8,13 @@ from typing import Any
 from sharewarden.domain.audit import AuditFact, AuditRecord
 from sharewarden.domain.base import last_part
 from sharewarden.domain.record import JobRecord
-from sharewarden.domain.stored import DAY, Stored
+from sharewarden.domain.stored import DAY, SECOND, Stored
 
 Row = dict[str, Any]
 """Attribute name -> {"S": text} or {"N": number as text}."""
 
 #: The most bytes of one item, names included (DynamoDB developer guide, Constraints).
 MAX_ITEM_BYTES = 400 * 1024
-SECOND = 1000
 
 #: Key attributes of the audit indexes; DynamoDB refuses an empty text in them.
 _INDEX_KEYS = ("job", "actor")

@@ -15,7 +15,8 @@ from .priority import (
     wish_for,
     withdraw,
 )
-from .record import SECOND, JobRecord, dispatched_since, status
+from .record import JobRecord, dispatched_since, status
+from .stored import SECOND
 
 OURSELVES = "sharewarden"
 TOO_LATE = "its time ran out before it could be done"

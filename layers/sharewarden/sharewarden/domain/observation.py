@@ -1,6 +1,6 @@
 """What AWS told us, reduced to small frozen values.
 
-``events.py`` makes them out of EventBridge events, ``aws/batch.py`` out of API answers. Everything
+``events/`` makes them out of EventBridge events, ``aws/batch.py`` out of API answers. Everything
 that AWS does not promise is optional here: None means "not told", never "no".
 """
 
@@ -156,7 +156,7 @@ class JobSummary(Frozen):
 
 
 class ShareDescription(Frozen):
-    """What DescribeQuotaShare said. ``limits`` maps a capacity unit (an instance type) to maxCapacity."""
+    """One row of ListQuotaShares. ``limits`` maps a capacity unit (an instance type) to maxCapacity."""
 
     arn: str
     name: str

@@ -71,6 +71,12 @@ class Policy(Frozen):
         """The rules of the queue, or the safe defaults when the policy does not name it."""
         return self.queues.get(last_part(arn), QueuePolicy())
 
+    def waits(self, queue: str) -> Literal["paused", "shadow"] | None:
+        """Why nothing may be sent to the queue's jobs now; None when it may."""
+        if self.paused:
+            return "paused"
+        return "shadow" if self.queue(queue).bumps == "shadow" else None
+
     def share(self, queue: str, share: str | None) -> SharePolicy:
         """The rules of a share, or the defaults."""
         return self.queue(queue).shares.get(share or "", SharePolicy())

@@ -30,7 +30,7 @@ BoostEnd = Literal["expired", "revoked", "superseded", "job-ended", "refused"]
 
 
 class Boost(Frozen):
-    """Points added to a job's base. ``id`` is the wish id of whoever asked."""
+    """Points added to a job's base. ``id`` is that of the request that asked for it."""
 
     id: str
     kind: Literal["human", "automatic"]

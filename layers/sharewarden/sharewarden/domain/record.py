@@ -20,11 +20,10 @@ from .observation import (
     is_old_news,
 )
 from .priority import PriorityLedger
-from .stored import KEEP_AFTER_END, Stored
+from .stored import KEEP_AFTER_END, SECOND, Stored
 
 #: The newest entries of a timeline that are kept.
 KEPT_TRANSITIONS = 500
-SECOND = 1000
 
 
 class Transition(Frozen):
@@ -59,7 +58,7 @@ class End(Frozen):
 
 
 class JobRecord(Stored):
-    """One service job (or opt-in classic job). Identity comes from Describe; events carry no tags."""
+    """One service job (or opt-in classic job). Identity comes from Describe: a service job's events carry no tags."""
 
     item: ClassVar[str] = "JOB"
 

@@ -4,7 +4,8 @@ from typing import ClassVar
 
 from .base import Frozen
 
-MINUTE = 60_000
+SECOND = 1_000
+MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 DAY = 24 * HOUR
 

@@ -131,7 +131,7 @@ def digest(adopted: tuple[str, ...], since: int, policy: Policy, now: int) -> Au
         kind="adoption",
         at=now,
         actor="sharewarden",
-        reason=f"{len(adopted)} jobs were there before: listed here, nothing was escalated",
+        reason=f"{len(adopted)} jobs were there before: listed here, not acted upon",
         figures={"count": len(adopted), "jobs": list(adopted[:NAMED_IN_DIGEST])},
         policy=policy.hash,
     )

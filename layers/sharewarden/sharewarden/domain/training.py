@@ -19,7 +19,7 @@ class TrainingStep(Frozen):
 
 
 class TrainingRecord(Stored):
-    """One training job, by ARN."""
+    """One training job, by ARN: what SageMaker said of it outlives SageMaker's own memory of it."""
 
     item: ClassVar[str] = "TRAINING"
 

@@ -50,7 +50,7 @@ def apply(runtime: Runtime, job: str, version: int) -> Outcome:
     if record is None or wish is None or wish.version != version:
         return "superseded"
     policy = runtime.policies.current()
-    if waits := _waits(policy, record.queue):
+    if waits := policy.waits(record.queue):
         return waits
     description = runtime.batch.describe(record.arn)
     if description is None:
@@ -58,12 +58,6 @@ def apply(runtime: Runtime, job: str, version: int) -> Outcome:
     if description.queue not in runtime.queues:
         return _drop(runtime, job, wish, f"the job is in {description.queue}, which is not ours")
     return _act(runtime, description, wish, policy)
-
-
-def _waits(policy: Policy, queue: str) -> Outcome | None:
-    if policy.paused:
-        return "paused"
-    return "shadow" if policy.queue(queue).bumps == "shadow" else None
 
 
 def _act(runtime: Runtime, description: JobDescription, wish: Wish, policy: Policy) -> Outcome:

@@ -146,14 +146,18 @@ def _remaining(record: JobRecord, policy: Policy, now: int) -> Remaining | None:
     return _told(record, _why(record, policy, held=until is not None), until)
 
 
+_WAITS = {
+    "paused": "the policy is paused, so apply changes nothing: take that back first",
+    "shadow": "bumps of this queue are in shadow mode, so apply changes nothing: enforce them first",
+}
+
+
 def _why(record: JobRecord, policy: Policy, *, held: bool) -> str:
     ledger = record.priority
     if ledger.suspect is not None:
         return f"somebody else just set {ledger.suspect.value}: it becomes the base when it has settled"
-    if policy.paused:
-        return "the policy is paused, so apply changes nothing: take that back first"
-    if policy.queue(record.queue).bumps == "shadow":
-        return "bumps of this queue are in shadow mode, so apply changes nothing: enforce them first"
+    if waits := policy.waits(record.queue):
+        return _WAITS[waits]
     if held:
         return "held: a boost has started the job, and lowering it now would make it a likelier victim"
     return _under_way(ledger)

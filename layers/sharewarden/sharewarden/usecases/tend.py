@@ -2,7 +2,6 @@
 
 from sharewarden.domain.decide import Decision, decide_read
 from sharewarden.domain.observation import JobDescription
-from sharewarden.domain.policy import Policy
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.stored import Stored
 from sharewarden.domain.sweeping import SETTLE, housekeeping, missing
@@ -34,7 +33,7 @@ def meet(walk: Walk, question: Question) -> None:
 
 def tend(walk: Walk, job: str, description: JobDescription | None = None, *, gone: bool = False) -> None:
     """Settle one record with what Batch said, or with its not knowing the job (``gone``)."""
-    may_act = description is not None and _may_act(walk.policy, description.queue)
+    may_act = description is not None and walk.policy.waits(description.queue) is None
     decision = change(
         walk.runtime, job, lambda record: _settle(walk, record, description, gone=gone, may_act=may_act)
     )
@@ -64,10 +63,6 @@ def _settle(
         first = Decision(record=record)
     second = housekeeping(first.record, policy, now, may_act=may_act)
     return Decision(record=second.record, facts=first.facts + second.facts)
-
-
-def _may_act(policy: Policy, queue: str) -> bool:
-    return not policy.paused and policy.queue(queue).bumps == "enforce"
 
 
 def _adopt(walk: Walk, description: JobDescription) -> None:
