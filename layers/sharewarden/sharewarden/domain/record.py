@@ -58,7 +58,10 @@ class End(Frozen):
 
 
 class JobRecord(Stored):
-    """One service job (or opt-in classic job). Identity comes from Describe: a service job's events carry no tags."""
+    """One service job, or opt-in classic job.
+
+    Identity comes from Describe: the events of service jobs carry no tags.
+    """
 
     item: ClassVar[str] = "JOB"
 
