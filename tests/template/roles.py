@@ -12,7 +12,7 @@ from tests.template.stack import SHARE_ARN, TRAINING_ROLE, Grant, Stack, as_list
 RECEIVE = "sqs:ReceiveMessage sqs:DeleteMessage sqs:GetQueueAttributes"
 LOG = "logs:CreateLogStream logs:PutLogEvents"
 FOLLOW = "dynamodb:DescribeStream dynamodb:GetRecords dynamodb:GetShardIterator"
-STACK_ARN = "arn:aws:cloudformation:us-east-1:123456789012:stack/sharewarden/1"
+STACK_ARN = "arn:aws:cloudformation:us-east-1:123456789012:stack/sharewarden/*"
 JOBS = "arn:aws:batch:us-east-1:123456789012:service-job/*"
 
 #: Actions by what they are about. A function that needs more has to be argued for here.

@@ -19,7 +19,6 @@ PSEUDO_PARAMETERS: dict[str, Any] = {
     "AWS::AccountId": "123456789012",
     "AWS::Partition": "aws",
     "AWS::Region": "us-east-1",
-    "AWS::StackId": "arn:aws:cloudformation:us-east-1:123456789012:stack/sharewarden/1",
     "AWS::StackName": "sharewarden",
     "AWS::URLSuffix": "amazonaws.com",
 }
