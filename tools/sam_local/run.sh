@@ -31,4 +31,8 @@ fi
 
 # where containers find servers of this machine: the bridge's own address, which no other machine reaches
 bridge=$(docker network inspect bridge --format '{{(index .IPAM.Config 0).Gateway}}')
+if [[ -z $bridge ]]; then # the first run of an engine leaves it out: it is the subnet's first address
+  subnet=$(docker network inspect bridge --format '{{(index .IPAM.Config 0).Subnet}}')
+  bridge=$("$python" -c 'import ipaddress, sys; print(next(ipaddress.ip_network(sys.argv[1]).hosts()))' "$subnet")
+fi
 "$python" -m sharewarden_tools.emulator.sam_local "$bridge"
