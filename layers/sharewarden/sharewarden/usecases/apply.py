@@ -56,7 +56,7 @@ def apply(runtime: Runtime, job: str, version: int) -> Outcome:
     if description is None:
         return "missing"
     if description.queue not in runtime.queues:
-        return _drop(runtime, job, wish, f"the job is in {description.queue}, which is not ours")
+        return _drop_foreign(runtime, description, wish, policy)
     return _act(runtime, description, wish, policy)
 
 
@@ -139,7 +139,7 @@ def _confirm(record: JobRecord, wish: Wish, policy: Policy, now: int) -> Decisio
     return Decision(record=with_ledger(record, ledger), facts=ledger_facts(record, done, policy))
 
 
-def _drop(runtime: Runtime, job: str, wish: Wish, why: str) -> Outcome:
-    policy, now = runtime.policies.current(), runtime.clock.now()
-    change(runtime, job, lambda record: drop_wish(record, wish, why, policy, now))
+def _drop_foreign(runtime: Runtime, description: JobDescription, wish: Wish, policy: Policy) -> Outcome:
+    why, now = f"the job is in {description.queue}, which is not ours", runtime.clock.now()
+    change(runtime, description.job, lambda record: drop_wish(record, wish, why, policy, now))
     return "foreign"
