@@ -127,7 +127,7 @@ def test_the_commands_find_the_local_stack(tmp_path: Path) -> None:
         redriven = run(tmp_path, "redrive", "--local", "--yes", "--json")
         bumped = run(tmp_path, "bump", "urgent-1", "--to", "850", "--reason", "now", "--local")
         asked = run(tmp_path, "drain", "--local")
-        # --now: on a slow machine the bump comes before the job is dispatched, and a hold of half an hour follows.
+        # --now: on a slow machine the bump comes before the dispatch, and a hold of half an hour follows.
         drained = run(tmp_path, "drain", "--local", "--yes", "--now", "--timeout", "1m", "--json")
     finally:
         server.send_signal(signal.SIGTERM)

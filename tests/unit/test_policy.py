@@ -37,7 +37,7 @@ def test_durations_may_be_written_as_people_do() -> None:
     "wrong",
     [
         {"queue": {}},
-        {"blast_radius": 0},
+        {"blast_radius": {"acts": 0}},
         {"hold": "soon"},
         {"hold": -1},
         {"drift_settle": 0},

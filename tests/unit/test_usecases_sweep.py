@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from sharewarden.domain.audit import AuditFact
 from sharewarden.domain.observation import AttemptSeen, JobDescription
-from sharewarden.domain.policy import Policy, QueuePolicy
+from sharewarden.domain.policy import BlastRadius, Policy, QueuePolicy
 from sharewarden.domain.priority import confirm, intend
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.share import ShareRecord
@@ -283,7 +283,7 @@ def test_an_end_without_details_or_event_is_settled_by_the_sweep() -> None:
 
 
 def test_law_04_one_sweep_acts_on_no_more_than_the_blast_radius_and_restores_first() -> None:
-    policy = ENFORCE.model_copy(update={"blast_radius": 3})
+    policy = ENFORCE.model_copy(update={"blast_radius": BlastRadius(acts=3, percent=100)})
     one = pool(*jobs(8))
     one.policies.policy = policy
     for n in range(4):

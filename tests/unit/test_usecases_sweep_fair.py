@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from sharewarden.domain.audit import AuditFact
 from sharewarden.domain.observation import AttemptSeen, JobDescription, Status
-from sharewarden.domain.policy import Policy, QueuePolicy
+from sharewarden.domain.policy import BlastRadius, Policy, QueuePolicy
 from sharewarden.domain.priority import live_boosts
 from sharewarden.domain.record import End, JobRecord
 from sharewarden.domain.stored import DAY, Stored
@@ -295,7 +295,7 @@ class NoUpdates(MemoryBatch):
 
 
 def test_wishes_that_are_refused_do_not_keep_others_from_being_tried() -> None:
-    one = world(policy=ENFORCE.model_copy(update={"blast_radius": 5}))
+    one = world(policy=ENFORCE.model_copy(update={"blast_radius": BlastRadius(acts=5, percent=100)}))
     batch = NoUpdates(one.clock)
     one = replace(one, batch=batch, runtime=replace(one.runtime, batch=batch))
     names = [*(f"a-{n}" for n in range(6)), "b-1"]

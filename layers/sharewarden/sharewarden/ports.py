@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 
 from .domain.audit import AuditFact, AuditRecord
 from .domain.base import Frozen
+from .domain.notice import Notice
 from .domain.observation import JobDescription, JobSummary, ShareDescription, Status
 from .domain.policy import Policy
 from .domain.stored import Stored
@@ -116,6 +117,23 @@ class WishQueue(Protocol):
 class DeadLetters(Protocol):
     def bury(self, body: str, reason: str, origin: str) -> None:
         """Keep a message that can never be processed, with the reason, for a person. Raises Unavailable."""
+        ...
+
+
+class Notifier(Protocol):
+    """Where people are told: an SNS topic, a webhook."""
+
+    def send(self, notice: Notice) -> None:
+        """Tell it once. Raises Unavailable when it certainly did not go out, Denied when it never will.
+
+        Any other failure leaves it open whether it went out.
+        """
+        ...
+
+
+class NoticeQueue(Protocol):
+    def send(self, key: str) -> None:
+        """Ask ``notify`` to deliver the notice of that key. Raises Unavailable."""
         ...
 
 

@@ -15,6 +15,7 @@ from .facts import (
     priority_fact,
     reopened_fact,
 )
+from .notice import Notice
 from .observation import JobDescription
 from .policy import Policy
 from .priority import Done, Drift, PriorityLedger, end_boosts, live_boosts, read
@@ -26,10 +27,11 @@ PREEMPTIONS_AT_ONCE = 15
 
 
 class Decision(Frozen):
-    """The record to keep and the facts that belong to it: committed together or not at all."""
+    """The record to keep, and the facts and notices that belong to it: committed together or not at all."""
 
     record: JobRecord
     facts: tuple[AuditFact, ...] = ()
+    notices: tuple[Notice, ...] = ()
 
 
 def decide(record: JobRecord, policy: Policy) -> Decision:

@@ -1,15 +1,18 @@
 """What the platform admin allows. Every default is the safe one: shadow, nothing acts."""
 
 import hashlib
-from typing import Literal, Self
+import json
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, WrapValidator, model_validator
 
 from .base import Frozen, last_part
 from .durations import Duration
+from .rules import CUSTOM, rule_class
+from .rules.base import Guardrail, Mode
 from .stored import HOUR, MINUTE
 
-Mode = Literal["shadow", "enforce"]
 Priority = Field(ge=0, le=9999)
 
 
@@ -42,30 +45,102 @@ class SharePolicy(Frozen):
 
     team: str | None = None
     min_runtime: Duration = Field(default=10 * MINUTE, ge=0)
+    protected: bool = False
+    """No act of a guardrail touches its jobs: what would be done is told instead."""
 
 
 class QueuePolicy(Frozen):
     """What holds for one job queue."""
 
     mode: Mode = "shadow"
+    """Of guardrails that do not say their own."""
     bumps: Mode = "shadow"
     bands: Bands = Bands()
     shares: dict[str, SharePolicy] = Field(default_factory=dict)
 
 
+class TeamPolicy(Frozen):
+    """A team: who speaks for it, and which SLA classes its jobs may ask for."""
+
+    owners: tuple[str, ...] = ()
+    sla: tuple[str, ...] = ()
+
+
+class SlaClass(Frozen):
+    """What a class of jobs may expect: a start after so long, and another one after a preemption."""
+
+    start_within: Duration | None = Field(default=None, gt=0)
+    restart_within: Duration | None = Field(default=None, gt=0)
+
+
+class TagNames(Frozen):
+    """What the tags are called that Sharewarden reads."""
+
+    team: str = Field(default="team", min_length=1)
+    user: str = Field(default="user", min_length=1)
+    project: str = Field(default="project", min_length=1)
+    sla: str = Field(default="sla", min_length=1)
+    deadline: str = Field(default="deadline", min_length=1)
+    expected_runtime: str = Field(default="expected-runtime", min_length=1)
+    lineage: str = Field(default="lineage", min_length=1)
+
+
+class BlastRadius(Frozen):
+    """The most acts that one sweep may set off: the smaller of a number and a percentage of the open jobs.
+
+    One act is always allowed, or a small pool would never see any.
+    """
+
+    acts: int = Field(default=50, ge=1)
+    percent: int = Field(default=10, ge=1, le=100)
+
+    def of(self, open_jobs: int) -> int:
+        """The cap for a pool of so many open jobs."""
+        return max(1, min(self.acts, open_jobs * self.percent // 100))
+
+
+def _entry(value: Any, _: ValidatorFunctionWrapHandler) -> Guardrail:
+    """An entry is checked by its rule's own class; one with ``when`` is a custom rule."""
+    if isinstance(value, Guardrail):
+        return value
+    if not isinstance(value, dict):
+        raise ValueError("an entry is a mapping such as {rule: max-instances-per-job, limit: 4}")
+    given = {"rule": CUSTOM, **value} if "when" in value else value
+    name = given.get("rule")
+    if not isinstance(name, str):
+        raise ValueError("an entry names its rule, or has an expression of its own (when)")
+    return rule_class(name).model_validate(given)
+
+
+Entry = Annotated[SerializeAsAny[Guardrail], WrapValidator(_entry)]
+
+
 class Policy(Frozen):
     """The policy in force. Queues are named, not given by ARN: one stack is one account and Region."""
 
+    version: Literal[1] = 1
+    """Of the language, not of the text."""
     paused: bool = False
     queues: dict[str, QueuePolicy] = Field(default_factory=dict)
+    teams: dict[str, TeamPolicy] = Field(default_factory=dict)
+    sla: dict[str, SlaClass] = Field(default_factory=dict)
+    tags: TagNames = TagNames()
+    guardrails: tuple[Entry, ...] = ()
     drift_settle: Duration = Field(default=1 * MINUTE, gt=0)
     """How long somebody else's priority must stand, seen twice, before it is taken as the new base."""
     hold: Duration = Field(default=30 * MINUTE, ge=0)
     """How long a boost that started a job is kept when no complete checkpoint is known."""
     wish_life: Duration = Field(default=1 * HOUR, ge=10 * MINUTE)
     """After this time an act that could not be done is given up; it must outlast two sweeps and a retry."""
-    blast_radius: int = Field(default=50, ge=1)
-    """How many acts one sweep may set off."""
+    blast_radius: BlastRadius = BlastRadius()
+
+    @model_validator(mode="after")
+    def _labels_differ(self) -> Self:
+        labels = [entry.label for entry in self.guardrails]
+        twice = next((label for label in labels if labels.count(label) > 1), None)
+        if twice is not None:
+            raise ValueError(f"two guardrails are called {twice!r}: give each a name of its own")
+        return self
 
     def queue(self, arn: str) -> QueuePolicy:
         """The rules of the queue, or the safe defaults when the policy does not name it."""
@@ -81,7 +156,8 @@ class Policy(Frozen):
         """The rules of a share, or the defaults."""
         return self.queue(queue).shares.get(share or "", SharePolicy())
 
-    @property
+    @cached_property
     def hash(self) -> str:
-        """Names the exact policy that a decision was made under."""
-        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
+        """Names the exact policy that a decision was made under; a default spelled out is the same policy."""
+        text = json.dumps(self.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -13,7 +13,7 @@ from sharewarden.domain.decide import Decision, decide_read, with_ledger
 from sharewarden.domain.durations import format_duration
 from sharewarden.domain.facts import job_fact
 from sharewarden.domain.observation import TERMINAL, JobDescription
-from sharewarden.domain.policy import Mode, Policy
+from sharewarden.domain.policy import Policy
 from sharewarden.domain.priority import (
     MOST_LIVE_BOOSTS,
     Boost,
@@ -24,6 +24,7 @@ from sharewarden.domain.priority import (
     with_boost,
 )
 from sharewarden.domain.record import JobRecord, status
+from sharewarden.domain.rules.base import Mode
 from sharewarden.ports import Runtime, Unavailable
 
 from .change import change

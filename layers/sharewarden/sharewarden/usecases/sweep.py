@@ -112,7 +112,7 @@ def _wake(walk: Walk) -> None:
     """
     waiting = sorted(walk.wishes, key=lambda record: (record.woken_at, record.job))
     kinds = [[record for record in waiting if _raises(record) is up] for up in (False, True)]
-    sizes = portions(walk.policy.blast_radius, [len(kind) for kind in kinds])
+    sizes = portions(walk.policy.blast_radius.of(walk.report.records), [len(kind) for kind in kinds])
     walk.report.oldest_wish_ms = max((_age(walk, record) for record in waiting), default=0)
     walk.report.left += len(waiting) - sum(sizes)
     for kind, size in zip(kinds, sizes, strict=True):

@@ -1,0 +1,94 @@
+"""What every rule has in common: a module here holds one class ``Rule`` with options, decision and text."""
+
+import hashlib
+import json
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field
+
+from sharewarden.domain.base import Frozen
+from sharewarden.domain.durations import Duration
+from sharewarden.domain.stored import MINUTE
+
+from .facts import Facts, ShareChangeFacts, TrainingFacts
+
+Action = Literal["record", "notify", "lower-priority", "terminate"]
+Scope = Literal["job", "share-change", "training"]
+Mode = Literal["shadow", "enforce"]
+
+
+class Fires(Frozen):
+    """The rule is broken.
+
+    ``subject`` tells several findings about one thing apart (a budget's period, a preemption's number).
+    ``about`` names what the finding is told of once: ``job``, or a team of which many jobs show the same.
+    """
+
+    text: str
+    figures: dict[str, Any] = Field(default_factory=dict)
+    subject: str = ""
+    about: Literal["job", "team"] = "job"
+
+
+class Unknown(Frozen):
+    """The rule cannot be decided: ``what`` is not known (yet). Nothing begins and nothing ends by it."""
+
+    what: str
+
+
+Verdict = Fires | Unknown | None
+
+
+class Guardrail(Frozen):
+    """One entry of the policy's ``guardrails``: which rule, for what, and what follows when it is broken.
+
+    An entry without ``queues``, ``shares`` or ``teams`` is about all of them.
+    """
+
+    scope: ClassVar[Scope] = "job"
+    needs_pool: ClassVar[bool] = False
+    """Whether it can be decided only on a look at the whole queue, that is, in a sweep."""
+    acts: ClassVar[bool] = True
+    """Whether ``lower-priority`` and ``terminate`` make sense for what it finds."""
+
+    rule: str
+    name: str = ""
+    """What findings are called by; the rule's own name unless several entries use it."""
+    queues: tuple[str, ...] = ()
+    shares: tuple[str, ...] = ()
+    teams: tuple[str, ...] = ()
+    action: Action = "record"
+    mode: Mode | None = None
+    """None: as the queue's."""
+    points: int = Field(default=100, ge=1, le=9999)
+    """By how much ``lower-priority`` lowers."""
+    grace: Duration = Field(default=10 * MINUTE, ge=0)
+    """How long after it was told ``terminate`` waits; nothing is done if the rule holds again by then."""
+
+    @property
+    def label(self) -> str:
+        """The name of its findings."""
+        return self.name or self.rule
+
+    @property
+    def fingerprint(self) -> str:
+        """Names this exact entry: another limit makes another one, another place in the file does not."""
+        text = json.dumps(self.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def concerns(self, queue: str, share: str | None, team: str | None) -> bool:
+        """Whether the entry is about this queue, share and team; one that is not known is not concerned."""
+        chosen = ((self.queues, queue), (self.shares, share), (self.teams, team))
+        return all(not names or value in names for names, value in chosen)
+
+    def decide(self, facts: Facts) -> Verdict:
+        """The rule's word on a job. Rules of another scope have a method of their own."""
+        raise NotImplementedError
+
+    def decide_change(self, facts: ShareChangeFacts) -> Verdict:
+        """The rule's word on a change of a share (scope ``share-change``)."""
+        raise NotImplementedError
+
+    def decide_training(self, facts: TrainingFacts) -> Verdict:
+        """The rule's word on a training job of nobody's queue (scope ``training``)."""
+        raise NotImplementedError
