@@ -27,9 +27,11 @@ app = typer.Typer(
 lab_app = typer.Typer(help="AWS Batch quota management, emulated.", no_args_is_help=True)
 local_app = typer.Typer(help="The whole product on this machine.", no_args_is_help=True)
 audit_app = typer.Typer(help="The append-only record of what happened and why.", no_args_is_help=True)
+policy_app = typer.Typer(help="What may be done, as one YAML file.", no_args_is_help=True)
 app.add_typer(lab_app, name="lab")
 app.add_typer(local_app, name="local")
 app.add_typer(audit_app, name="audit")
+app.add_typer(policy_app, name="policy")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Stack = Annotated[
@@ -43,6 +45,7 @@ Local = Annotated[
 ]
 Port = Annotated[int, typer.Option(min=0, max=65_535, help="Port on 127.0.0.1; 0 takes any free one.")]
 Job = Annotated[str, typer.Argument(metavar="JOB", help="Id, ARN, or a name that only one job has.")]
+PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY", help="The policy as YAML; - reads stdin.")]
 Reason = Annotated[str, typer.Option(help="Why; it goes on record.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
 Priority = typer.Option(min=0, max=9999, help="The priority to reach.")
@@ -197,6 +200,12 @@ def audit_list(
     """List the records of a share or a job, oldest first."""
     work = _work("audit")
     raise typer.Exit(work.list_audit(_open(stack, local), share=share, job=job, since=since, as_json=as_json))
+
+
+@policy_app.command("check", epilog=EXIT_CODES)
+def policy_check(file: PolicyFile, *, as_json: Json = False) -> None:
+    """Say everything that is wrong with a policy, and where. Never touches AWS."""
+    raise typer.Exit(_work("policy").check(file, as_json=as_json))
 
 
 @lab_app.command("serve", epilog=EXIT_CODES)
