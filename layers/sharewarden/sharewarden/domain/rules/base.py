@@ -2,9 +2,11 @@
 
 import hashlib
 import json
-from typing import Any, ClassVar, Literal
+from fnmatch import fnmatchcase
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
+from pydantic_core import PydanticCustomError
 
 from sharewarden.domain.base import Frozen
 from sharewarden.domain.durations import Duration
@@ -22,12 +24,14 @@ class Fires(Frozen):
 
     ``subject`` tells several findings about one thing apart (a budget's period, a preemption's number).
     ``about`` names what the finding is told of once: ``job``, or a team of which many jobs show the same.
+    ``only_told``: no act follows on this job, whatever the entry says; told it is.
     """
 
     text: str
     figures: dict[str, Any] = Field(default_factory=dict)
     subject: str = ""
     about: Literal["job", "team"] = "job"
+    only_told: bool = False
 
 
 class Unknown(Frozen):
@@ -65,6 +69,26 @@ class Guardrail(Frozen):
     grace: Duration = Field(default=10 * MINUTE, ge=0)
     """How long after it was told ``terminate`` waits; nothing is done if the rule holds again by then."""
 
+    @field_validator("action", mode="before")
+    @classmethod
+    def _is_here(cls, action: object) -> object:
+        if action == "ask-approval":
+            raise PydanticCustomError(
+                "ask_approval",
+                "ask-approval arrives with Slack; until then use record, notify, lower-priority or terminate",
+            )
+        return action
+
+    @model_validator(mode="after")
+    def _makes_sense(self) -> Self:
+        if not self.acts and self.action in ("lower-priority", "terminate"):
+            raise PydanticCustomError(
+                "no_act",
+                "{rule} has nothing to act on, so {action} makes no sense: use record or notify",
+                {"rule": self.rule, "action": self.action},
+            )
+        return self
+
     @property
     def label(self) -> str:
         """The name of its findings."""
@@ -92,3 +116,13 @@ class Guardrail(Frozen):
     def decide_training(self, facts: TrainingFacts) -> Verdict:
         """The rule's word on a training job of nobody's queue (scope ``training``)."""
         raise NotImplementedError
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 instance``, ``2 instances``."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def any_matches(patterns: tuple[str, ...], value: str) -> bool:
+    """Whether one of the shell patterns (``ml.g6e.*``) is all of ``value``; case counts."""
+    return any(fnmatchcase(value, pattern) for pattern in patterns)

@@ -116,6 +116,8 @@ class SlaFacts(Frozen):
     """The job's SLA class, when the policy has it."""
 
     name: str
+    granted: bool | None = None
+    """Whether the policy grants it to the job's team; None when the team is not known."""
     start_within: int | None = None
     restart_within: int | None = None
 
