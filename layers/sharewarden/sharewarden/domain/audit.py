@@ -23,6 +23,7 @@ Kind = Literal[
     "boost-ended",
     "wish-dropped",
     "quota-share-change",
+    "policy-changed",
     "adoption",
     "gap",
     "unrecognised",

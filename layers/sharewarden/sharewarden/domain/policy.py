@@ -115,6 +115,11 @@ def _entry(value: Any, _: ValidatorFunctionWrapHandler) -> Guardrail:
 Entry = Annotated[SerializeAsAny[Guardrail], WrapValidator(_entry)]
 
 
+def hash_of(text: str) -> str:
+    """The hash of a policy by its canonical text."""
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
 class Policy(Frozen):
     """The policy in force. Queues are named, not given by ARN: one stack is one account and Region."""
 
@@ -157,7 +162,11 @@ class Policy(Frozen):
         return self.queue(queue).shares.get(share or "", SharePolicy())
 
     @cached_property
+    def canonical(self) -> str:
+        """The policy as the one JSON text that says it: sorted, without what is at its default."""
+        return json.dumps(self.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
+
+    @cached_property
     def hash(self) -> str:
         """Names the exact policy that a decision was made under; a default spelled out is the same policy."""
-        text = json.dumps(self.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
-        return hashlib.sha256(text.encode()).hexdigest()[:16]
+        return hash_of(self.canonical)
