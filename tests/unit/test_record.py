@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sharewarden.domain.attempts import KEPT_ATTEMPTS, join
 from sharewarden.domain.facts import timeline_fact
+from sharewarden.domain.gaps import unexplained_preemptions
 from sharewarden.domain.observation import AttemptSeen, JobDescription, JobObservation, Status
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.record import (
@@ -25,7 +26,6 @@ from sharewarden.domain.record import (
     settle_end_forgotten,
     settle_end_read,
     status,
-    unexplained_preemptions,
 )
 
 S = 1000

@@ -11,6 +11,7 @@ from botocore.exceptions import ClientError
 from sharewarden.aws.errors import asking, code, message
 from sharewarden.domain.base import last_part, well_formed
 from sharewarden.domain.observation import AttemptSeen, JobDescription, JobSummary, ShareDescription, Status
+from sharewarden.domain.stored import SECOND
 from sharewarden.ports import Clock, Denied, Page, Shares
 
 if TYPE_CHECKING:
@@ -107,6 +108,7 @@ def _description(answer: Answer, read_at: int) -> JobDescription:
         status=answer["status"],
         created_at=answer["createdAt"],
         reason=answer.get("statusReason"),
+        terminated=answer.get("isTerminated") is True,
         share=answer.get("quotaShareName"),
         priority=answer.get("schedulingPriority"),
         scheduled_at=_time(answer, "scheduledAt"),
@@ -122,7 +124,7 @@ def _description(answer: Answer, read_at: int) -> JobDescription:
             "preemptionRetriesBeforeTermination"
         ),
         tags=tuple(sorted((answer.get("tags") or {}).items())),
-        **_requested(answer.get("serviceRequestPayload")),
+        **_requested(answer.get("serviceRequestPayload"), answer.get("timeoutConfig") or {}),
     )
 
 
@@ -180,7 +182,7 @@ def _attempts(rows: Iterable[Answer], *, preempted: bool) -> tuple[AttemptSeen, 
     )
 
 
-def _requested(payload: str | None) -> dict[str, Any]:
+def _requested(payload: str | None, time_limit: Answer) -> dict[str, Any]:
     """What the job asks of SageMaker. Batch passes the payload on unchecked, so nothing in it is certain."""
     request = _parsed(payload)
     instance_type, count = _instances(_part(request, "ResourceConfig"))
@@ -189,6 +191,7 @@ def _requested(payload: str | None) -> dict[str, Any]:
         "instance_count": count,
         "checkpoint_uri": _text(_part(request, "CheckpointConfig").get("S3Uri")),
         "role": _text(request.get("RoleArn")),
+        "max_runtime": _max_runtime(request, time_limit),
     }
 
 
@@ -203,6 +206,15 @@ def _instances(config: Answer) -> tuple[str | None, int | None]:
         return None, None
     known = [count for count in counts if count is not None]
     return kinds.pop(), sum(known) if len(known) == len(counts) else None
+
+
+def _max_runtime(request: Answer, time_limit: Answer) -> int | None:
+    """Batch ends an attempt after the one time, SageMaker the training job after the other."""
+    seconds = (
+        _count(time_limit.get("attemptDurationSeconds")),
+        _count(_part(request, "StoppingCondition").get("MaxRuntimeInSeconds")),
+    )
+    return min((limit * SECOND for limit in seconds if limit), default=None)
 
 
 def _parsed(payload: str | None) -> Answer:

@@ -34,6 +34,15 @@ class Decision(Frozen):
     notices: tuple[Notice, ...] = ()
 
 
+def joined(first: Decision, second: Decision) -> Decision:
+    """Two decisions on one job, the second one on the record of the first."""
+    return Decision(
+        record=second.record,
+        facts=first.facts + second.facts,
+        notices=first.notices + second.notices,
+    )
+
+
 def decide(record: JobRecord, policy: Policy) -> Decision:
     """The record with every fact that has become due marked as audited, and those facts.
 
@@ -62,6 +71,8 @@ def _decide_priority(record: JobRecord, description: JobDescription, policy: Pol
         return decide(record, policy)
     ledger, found = read(record.priority, description.priority, description.read_at, policy.drift_settle)
     settled = with_ledger(record, ledger)
+    if isinstance(found, Drift):
+        settled = settled.model_copy(update={"drifted": True})
     facts = ledger_facts(settled, found, policy)
     decision = decide(settled, policy)
     return Decision(record=decision.record, facts=facts + decision.facts)

@@ -8,6 +8,7 @@ from .audit import AuditFact, Kind, attempt_key, job_key, subject_key, version_k
 from .policy import Policy
 from .priority import Boost, Done, Drift, Wish
 from .record import JobRecord, Transition
+from .termination import TerminationWish
 
 PREEMPTION_KINDS = ("cross-share", "in-share")
 
@@ -23,7 +24,7 @@ def job_fact(record: JobRecord, policy: Policy, *, key: str, kind: Kind, at: int
         team=team(record, policy),
         job=record.job,
         job_name=record.name,
-        lineage=record.tag("lineage"),
+        lineage=record.tag(policy.tags.lineage),
         policy=policy.hash,
         **rest,
     )
@@ -31,7 +32,7 @@ def job_fact(record: JobRecord, policy: Policy, *, key: str, kind: Kind, at: int
 
 def team(record: JobRecord, policy: Policy) -> str | None:
     """The team of the share wins over the job's own tag."""
-    return policy.share(record.queue, record.share).team or record.tag("team")
+    return policy.share(record.queue, record.share).team or record.tag(policy.tags.team)
 
 
 def preemption_kind(reason: str | None) -> str:
@@ -116,7 +117,7 @@ def priority_fact(record: JobRecord, done: Done, policy: Policy) -> AuditFact:
         before=str(sent.before),
         after=str(sent.value),
         reason=sent.reason,
-        figures={"version": sent.version},
+        figures={"version": sent.version, "may_evict": sent.may_evict},
     )
 
 
@@ -153,7 +154,7 @@ def boost_ended_fact(record: JobRecord, boost: Boost, policy: Policy) -> AuditFa
         at=boost.ended_at or 0,
         actor=boost.by,
         mode="enforce",
-        before=f"+{boost.amount}",
+        before=f"{boost.amount:+d}",
         reason=f"{boost.end}: {boost.reason}",
         figures={"boost": boost.id, "since": boost.since, "until": boost.until},
     )
@@ -172,6 +173,43 @@ def wish_dropped_fact(record: JobRecord, wish: Wish, why: str, policy: Policy, n
         after=str(wish.value),
         reason=why,
         figures={"version": wish.version},
+    )
+
+
+def terminated_fact(record: JobRecord, wish: TerminationWish, policy: Policy) -> AuditFact:
+    """A job that we terminated: Batch has accepted it, or shows it. Raises ValueError before it was sent."""
+    if wish.sent_at is None:
+        raise ValueError(f"job {record.job}: {wish.id} was not sent")
+    return job_fact(
+        record,
+        policy,
+        key=subject_key("terminated", record.job, wish.id),
+        kind="terminated",
+        at=wish.sent_at,
+        actor=wish.actor,
+        mode="enforce",
+        before=wish.found,
+        after="terminated",
+        reason=wish.text,
+        figures={"act": wish.id, "asked_at": wish.created_at, "not_before": wish.not_before},
+    )
+
+
+def termination_dropped_fact(
+    record: JobRecord, wish: TerminationWish, why: str, policy: Policy, now: int
+) -> AuditFact:
+    """A termination that will not be done."""
+    return job_fact(
+        record,
+        policy,
+        key=subject_key("wish-dropped", record.job, wish.id),
+        kind="wish-dropped",
+        at=now,
+        actor=wish.actor,
+        mode="enforce",
+        after="terminated",
+        reason=why,
+        figures={"act": wish.id},
     )
 
 

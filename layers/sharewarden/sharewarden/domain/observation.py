@@ -126,6 +126,8 @@ class JobDescription(Frozen):
     status: Status
     created_at: int
     reason: str | None = None
+    terminated: bool = False
+    """Somebody's request to terminate it was accepted."""
     share: str | None = None
     priority: int | None = None
     scheduled_at: int | None = None
@@ -141,6 +143,8 @@ class JobDescription(Frozen):
     instance_count: int | None = None
     checkpoint_uri: str | None = None
     role: str | None = None
+    max_runtime: int | None = None
+    """Of an attempt, in milliseconds: the shorter one of what Batch and SageMaker were asked to allow."""
 
 
 class JobSummary(Frozen):

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from .attempts import KEPT_ATTEMPTS, Attempt, join
 from .base import LONG_REASON, Frozen, shortened
+from .marks import Mark
 from .observation import (
     DISPATCHED,
     STATUS_ORDER,
@@ -21,9 +22,15 @@ from .observation import (
 )
 from .priority import PriorityLedger
 from .stored import KEEP_AFTER_END, SECOND, Stored
+from .termination import Terminations
 
 #: The newest entries of a timeline that are kept.
 KEPT_TRANSITIONS = 500
+#: What a record takes over from Describe as it is.
+_DESCRIBED = (
+    *("arn", "name", "queue", "created_at", "share", "tags", "instance_type", "instance_count"),
+    *("checkpoint_uri", "role", "preemption_retries", "max_runtime"),
+)
 
 
 class Transition(Frozen):
@@ -45,6 +52,8 @@ class Snapshot(Frozen):
     reason: str | None = None
     attempt: str | None = None
     dispatched_at: int | None = None
+    started_at: int | None = None
+    """Of the job; that it is the running attempt's is not documented."""
 
 
 class End(Frozen):
@@ -78,6 +87,8 @@ class JobRecord(Stored):
     checkpoint_uri: str | None = None
     role: str | None = None
     preemption_retries: int | None = None
+    max_runtime: int | None = None
+    """Of an attempt, in milliseconds."""
 
     timeline: tuple[Transition, ...] = ()
     attempts: tuple[Attempt, ...] = ()
@@ -88,6 +99,10 @@ class JobRecord(Stored):
     """Preemptions known only by number whose gap is on record already."""
     snapshot: Snapshot | None = None
     priority: PriorityLedger = PriorityLedger()
+    terminations: Terminations = ()
+    drifted: bool = False
+    """Somebody else than the submitter and Sharewarden set the base."""
+    marks: tuple[Mark, ...] = ()
 
     end: End | None = None
     end_audited: bool = False
@@ -99,6 +114,8 @@ class JobRecord(Stored):
     """When Batch first said that it does not know this job."""
     closed_at: int | None = None
     """When the sweep found nothing left to do: the timeline is on record, the job leaves the open index."""
+    booked_days: tuple[int, ...] = ()
+    """The UTC days, from the epoch, whose ``UsageDay`` holds instance time of this job."""
 
     @property
     def key(self) -> str:
@@ -270,18 +287,6 @@ def dispatched_since(record: JobRecord) -> int | None:
     return run[0].at if run else None
 
 
-def unexplained_preemptions(record: JobRecord) -> int:
-    """How many preemptions Batch counts beyond those whose attempt is known.
-
-    Once attempts have been forgotten nobody can tell: then none, rather than a false alarm. No more than
-    could be kept: each becomes an audit record of its own, and a count may be nonsense.
-    """
-    if len(record.attempts) >= KEPT_ATTEMPTS:
-        return 0
-    known = sum(attempt.preempted for attempt in record.attempts)
-    return min(record.preempted_count - known, KEPT_ATTEMPTS)
-
-
 def _was_taken_for_over(record: JobRecord) -> bool:
     return record.closed_at is not None if record.end is None else record.end.hinted
 
@@ -318,13 +323,6 @@ def _named(seen: JobObservation | JobDescription) -> tuple[AttemptSeen, ...]:
 
 def _preempted_in(seen: JobObservation | JobDescription) -> int:
     return sum(attempt.preempted for attempt in seen.attempts)
-
-
-def forgotten_preemptions(record: JobRecord) -> int:
-    """How many preemptions were pushed out by newer attempts before they could be put on record."""
-    if len(record.attempts) < KEPT_ATTEMPTS:
-        return 0
-    return max(0, record.preempted_count - record.preemptions_told - record.gaps)
 
 
 def _told_identity(record: JobRecord, seen: JobObservation) -> dict[str, object]:
@@ -379,20 +377,9 @@ def _snapshot(read: JobDescription) -> Snapshot:
         reason=shortened(read.reason, LONG_REASON),
         attempt=read.attempt,
         dispatched_at=read.scheduled_at,
+        started_at=read.started_at,
     )
 
 
 def _identity(read: JobDescription) -> dict[str, object]:
-    return {
-        "arn": read.arn,
-        "name": read.name,
-        "queue": read.queue,
-        "created_at": read.created_at,
-        "share": read.share,
-        "tags": read.tags,
-        "instance_type": read.instance_type,
-        "instance_count": read.instance_count,
-        "checkpoint_uri": read.checkpoint_uri,
-        "role": read.role,
-        "preemption_retries": read.preemption_retries,
-    }
+    return {name: getattr(read, name) for name in _DESCRIBED}

@@ -8,17 +8,16 @@ from .audit import AuditFact, subject_key
 from .boosts import TOO_LATE, drop_wish, end_due_boosts
 from .decide import Decision, decide, let_go
 from .facts import gap_fact, timeline_fact
+from .gaps import forgotten_preemptions, unexplained_preemptions
 from .observation import DISPATCHED, TERMINAL, JobSummary
 from .policy import Policy
 from .priority import live_boosts
 from .record import (
     JobRecord,
     doubtful,
-    forgotten_preemptions,
     settle_end_forgotten,
     settle_end_read,
     status,
-    unexplained_preemptions,
 )
 from .stored import DAY, MINUTE, Stored
 

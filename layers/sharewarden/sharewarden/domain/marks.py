@@ -1,0 +1,54 @@
+"""What guardrails remember on a job's record, so that nothing changed means nothing done."""
+
+from typing import Literal
+
+from .base import Frozen
+from .rules.base import Action, Mode
+
+#: A record keeps so many marks: those that ended are forgotten first, and more begin nothing.
+KEPT_MARKS = 120
+
+
+class Mark(Frozen):
+    """One finding about the job, by the exact entry of the policy that made it.
+
+    It stands until ``ended_at``. ``held``: the rule holds again; ``changed``: the policy, or what the entry
+    does to this job, is another one.
+    """
+
+    label: str
+    fingerprint: str
+    subject: str
+    fact: str
+    """Natural key of the finding's audit fact."""
+    since: int
+    mode: Mode
+    action: Action
+    """What followed, or would have: less than the entry asks for where nothing may be done."""
+    asked: Action
+    """What the entry asks for."""
+    about: Literal["job", "team"] = "job"
+    count: int = 1
+    """How often the entry has found this subject."""
+    act: str | None = None
+    """Id of the act that was begun."""
+    ended: Literal["held", "changed"] | None = None
+    ended_at: int | None = None
+
+
+def standing(marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
+    """The marks that have not ended."""
+    return tuple(mark for mark in marks if mark.ended is None)
+
+
+def with_mark(marks: tuple[Mark, ...], mark: Mark) -> tuple[Mark, ...]:
+    """The marks with this one in the place of the entry's earlier one; the oldest ended ones may go."""
+    others = tuple(one for one in marks if not same_entry(one, mark))
+    ended = sorted((one.ended_at or 0, one.fact) for one in others if one.ended is not None)
+    forgotten = {fact for _, fact in ended[: max(0, len(others) + 1 - KEPT_MARKS)]}
+    return (*(one for one in others if one.ended is None or one.fact not in forgotten), mark)
+
+
+def same_entry(one: Mark, other: Mark) -> bool:
+    """Whether the same entry of the policy, with the same options, made both."""
+    return (one.label, one.fingerprint) == (other.label, other.fingerprint)
