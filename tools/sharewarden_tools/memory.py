@@ -13,6 +13,7 @@ from sharewarden.domain.audit import AuditFact, AuditRecord
 from sharewarden.domain.base import last_part
 from sharewarden.domain.observation import JobDescription, JobSummary, ShareDescription, Status
 from sharewarden.domain.policy import Policy
+from sharewarden.domain.policy_version import PolicyEntry, PolicyVersion
 from sharewarden.domain.stored import MINUTE, Stored
 from sharewarden.ports import MAX_ACTIONS, Clock, Conflict, Page, Shares, Unavailable
 
@@ -119,6 +120,16 @@ class MemoryWishQueue:
             yield self.sent[self._handled - 1]
 
 
+class MemoryNoticeQueue:
+    """NoticeQueue. ``sent`` holds the keys of all notices that were ever sent."""
+
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    def send(self, key: str) -> None:
+        self.sent.append(key)
+
+
 class Buried(NamedTuple):
     """A message for a person."""
 
@@ -145,6 +156,38 @@ class MemoryPolicies:
 
     def current(self) -> Policy:
         return self.policy
+
+
+class MemoryPolicyStore:
+    """PolicyStore over a ledger's audit. ``in_force`` and ``kept`` (by number) lie open to tests."""
+
+    def __init__(self, ledger: MemoryLedger) -> None:
+        self.in_force: PolicyVersion | None = None
+        self.kept: dict[int, PolicyVersion] = {}
+        self._ledger = ledger
+        self._lock = Lock()
+
+    def current(self) -> PolicyVersion | None:
+        return self.in_force
+
+    def version(self, number: int) -> PolicyVersion | None:
+        return self.kept.get(number)
+
+    def history(self) -> Iterator[PolicyEntry]:
+        newest_first = sorted(self.kept.values(), key=lambda version: -version.number)
+        by_hand = [self.in_force] if self.in_force and self.in_force.author is None else []
+        for version in (*by_hand, *newest_first):
+            yield PolicyEntry(**version.model_dump(include=set(PolicyEntry.model_fields)))
+
+    def put(self, version: PolicyVersion, seen: PolicyVersion | None, fact: AuditFact, now: int) -> None:
+        with self._lock:
+            if self.in_force != seen or version.number in self.kept or fact.key in self._ledger.facts:
+                raise Conflict("another policy was put")
+            if seen is not None and seen.author is None:
+                self.kept[seen.number] = seen
+            self.kept[version.number] = version
+            self.in_force = version.model_copy(update={"text": ""})
+            self._ledger.commit([], [fact], now)
 
 
 class MemoryBatch:

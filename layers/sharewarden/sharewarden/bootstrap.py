@@ -13,7 +13,8 @@ from .aws.batch import AwsBatch
 from .aws.clock import SystemClock
 from .aws.dynamodb import DynamoAuditReader, DynamoLedger
 from .aws.policies import DynamoPolicies
-from .aws.sqs import SqsDeadLetters, SqsWishQueue
+from .aws.sqs import SqsDeadLetters, SqsNoticeQueue, SqsWishQueue
+from .messages import policy_unloadable
 from .ports import Clock, Runtime
 
 #: A handler that waits long is paid twice: give up soon, the message comes again. A call takes 15 seconds at
@@ -42,6 +43,7 @@ class Settings(BaseModel):
     state_table: Text = Field(alias="STATE_TABLE")
     audit_table: Text = Field(alias="AUDIT_TABLE")
     wishes_queue_url: Text = Field(alias="WISHES_QUEUE_URL")
+    notices_queue_url: Text = Field(alias="NOTICES_QUEUE_URL")
     events_dead_letters_url: Text = Field(alias="EVENTS_DEAD_LETTERS_URL")
     queue_arns: Arns = Field(alias="QUEUE_ARNS", min_length=1)
     classic_queue_arns: Arns = Field(alias="CLASSIC_QUEUE_ARNS", default=frozenset())
@@ -68,8 +70,9 @@ def aws_runtime(env: Mapping[str, str], clock: Clock | None = None) -> Runtime:
         ledger=DynamoLedger(dynamodb, given.state_table, given.audit_table),
         audit=DynamoAuditReader(dynamodb, given.audit_table),
         wishes=SqsWishQueue(sqs, given.wishes_queue_url),
+        notices=SqsNoticeQueue(sqs, given.notices_queue_url),
         dead_letters=SqsDeadLetters(sqs, given.events_dead_letters_url),
-        policies=DynamoPolicies(dynamodb, given.state_table, clock),
+        policies=DynamoPolicies(dynamodb, given.state_table, clock, policy_unloadable),
         clock=clock,
         queues=given.queue_arns,
         classic_queues=given.classic_queue_arns,

@@ -68,6 +68,11 @@ def measure(figures: Mapping[str, int]) -> None:
     metrics.flush_metrics()
 
 
+def policy_unloadable() -> None:
+    """Count that the stored policy does not load; written with the figures of the invocation."""
+    _count("policy_unloadable")
+
+
 def _done(message: Message, runtime: Runtime, origin: str, use: Callable[[str], str]) -> bool:
     """False when the message must come again, whatever the reason."""
     try:

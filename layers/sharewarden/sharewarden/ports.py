@@ -10,10 +10,12 @@ from typing import Protocol, TypeVar
 
 from .domain.audit import AuditFact, AuditRecord
 from .domain.base import Frozen
-from .domain.notice import Notice
+from .domain.notice import Channel
 from .domain.observation import JobDescription, JobSummary, ShareDescription, Status
 from .domain.policy import Policy
+from .domain.policy_version import PolicyEntry, PolicyVersion
 from .domain.stored import Stored
+from .domain.telling import Message
 
 T = TypeVar("T", bound=Stored)
 
@@ -27,6 +29,10 @@ class Unavailable(Exception):
 
 class Denied(Exception):
     """AWS refused the act itself: asking again helps only after a change of the permissions or of the job."""
+
+
+class Unsure(Exception):
+    """It was begun, and nobody knows whether it took effect: doing it again might do it twice."""
 
 
 class Conflict(Exception):
@@ -121,25 +127,60 @@ class DeadLetters(Protocol):
 
 
 class Notifier(Protocol):
-    """Where people are told: an SNS topic, a webhook."""
+    """One channel on which people are told: an SNS topic, a webhook."""
 
-    def send(self, notice: Notice) -> None:
-        """Tell it once. Raises Unavailable when it certainly did not go out, Denied when it never will.
+    def send(self, message: Message) -> None:
+        """Send it, once at most.
 
-        Any other failure leaves it open whether it went out.
+        Raises Unavailable or Denied when it certainly did not go out: the channel could not be reached, or it
+        refused. Raises Unsure when it may have gone out.
         """
         ...
 
 
 class NoticeQueue(Protocol):
     def send(self, key: str) -> None:
-        """Ask ``notify`` to deliver the notice of that key. Raises Unavailable."""
+        """Ask ``notify`` to deliver the notice of that key. Raises Unavailable.
+
+        The notice is committed already, so the sweep brings it back if this fails.
+        """
         ...
+
+
+class Nowhere:
+    """Notifier of a channel that was not set up."""
+
+    def send(self, message: Message) -> None:
+        raise Denied(f"no such channel is set up; not told: {message.subject}")
 
 
 class Policies(Protocol):
     def current(self) -> Policy:
         """The policy in force, at most a minute old; the safe defaults when none was ever pushed."""
+        ...
+
+
+class PolicyStore(Protocol):
+    """The versions of the policy, for the commands that push one. Every method raises Unavailable."""
+
+    def current(self) -> PolicyVersion | None:
+        """What is in force, whether it loads or not; None when nothing was ever put."""
+        ...
+
+    def version(self, number: int) -> PolicyVersion | None:
+        """The version of that number, or None."""
+        ...
+
+    def history(self) -> Iterator[PolicyEntry]:
+        """Every version, newest first."""
+        ...
+
+    def put(self, version: PolicyVersion, seen: PolicyVersion | None, fact: AuditFact, now: int) -> None:
+        """Keep the version, put it in force and record the fact, or do nothing.
+
+        Raises Conflict when ``seen`` is not what is in force any longer, or the number is taken, and
+        ValueError for what is too big to store.
+        """
         ...
 
 
@@ -154,6 +195,7 @@ class Runtime:
     ledger: Ledger
     audit: AuditReader
     wishes: WishQueue
+    notices: NoticeQueue
     dead_letters: DeadLetters
     policies: Policies
     clock: Clock
@@ -161,3 +203,7 @@ class Runtime:
     classic_queues: frozenset[str] = frozenset()
     own_role: str | None = None
     """Name of the role that ``apply`` acts as: CloudTrail's echo of our own calls is not news."""
+    channels: frozenset[Channel] = frozenset()
+    """Where people are told. Only ``notify`` knows: it alone has the channels' addresses."""
+    topic: Notifier = Nowhere()
+    webhook: Notifier = Nowhere()

@@ -31,9 +31,13 @@ class PolicyVersion(PolicyEntry):
         return Policy.model_validate_json(self.doc)
 
 
-def put_by_hand(number: int, doc: str) -> PolicyVersion:
-    """What lies in the table without having been pushed. Its hash is the policy's, if it is one."""
-    bare = PolicyVersion(number=number, hash=hash_of(doc), at=0, author=None, doc=doc)
+def put_by_hand(doc: str, newest: int | None) -> PolicyVersion:
+    """What lies in the table without having been pushed, as the version after the ``newest`` that was.
+
+    Its hash is the policy's, if it is one.
+    """
+    number = 1 if newest is None else newest + 1
+    bare = PolicyVersion(number=number, hash=hash_of(doc), at=0, author=None, previous=newest, doc=doc)
     try:
         return bare.model_copy(update={"hash": bare.load().hash})
     except (ValueError, ImportError):
