@@ -126,3 +126,9 @@ def counted(number: int, noun: str) -> str:
 def any_matches(patterns: tuple[str, ...], value: str) -> bool:
     """Whether one of the shell patterns (``ml.g6e.*``) is all of ``value``; case counts."""
     return any(fnmatchcase(value, pattern) for pattern in patterns)
+
+
+def unseen(what: str, owner: str | None, facts: Facts) -> Unknown | None:
+    """The word on a job whose ``what`` (team, user) is not there: who surely has none breaks no limit."""
+    has_none = owner is None and facts.job.tags is not None
+    return None if has_none else Unknown(what=what)
