@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from .base import Fires, Guardrail, Unknown, Verdict
+from .base import Fires, Guardrail, Unknown, Verdict, counted
 from .facts import Facts
 
 
@@ -21,6 +21,7 @@ class Rule(Guardrail):
         if asked <= self.limit:
             return None
         return Fires(
-            text=f"asks for {asked} instances, and one job may have {self.limit}",
+            text=f"asks for {counted(asked, 'instance')}, and one job may have {self.limit}:"
+            f" ask for {self.limit} or fewer",
             figures={"instances": asked, "limit": self.limit},
         )
