@@ -17,6 +17,7 @@ from sharewarden_tools.memory import (
     MemoryClock,
     MemoryDeadLetters,
     MemoryLedger,
+    MemoryNoticeQueue,
     MemoryPolicies,
     MemoryWishQueue,
 )
@@ -110,6 +111,7 @@ def _runtime(events: list[Event], clock: MemoryClock) -> Runtime:
         ledger=ledger,
         audit=ledger,
         wishes=MemoryWishQueue(clock),
+        notices=MemoryNoticeQueue(),
         dead_letters=MemoryDeadLetters(),
         policies=MemoryPolicies(),
         clock=clock,

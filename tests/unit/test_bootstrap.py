@@ -14,6 +14,7 @@ ENV = {
     "STATE_TABLE": "State",
     "AUDIT_TABLE": "Audit",
     "WISHES_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/Wishes.fifo",
+    "NOTICES_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/Notices",
     "EVENTS_DEAD_LETTERS_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/Letters",
     "QUEUE_ARNS": QUEUE,
     "AWS_SESSION_TOKEN": "very-secret",
@@ -21,7 +22,15 @@ ENV = {
 
 
 @pytest.mark.parametrize(
-    "name", ["STATE_TABLE", "AUDIT_TABLE", "WISHES_QUEUE_URL", "EVENTS_DEAD_LETTERS_URL", "QUEUE_ARNS"]
+    "name",
+    [
+        "STATE_TABLE",
+        "AUDIT_TABLE",
+        "WISHES_QUEUE_URL",
+        "NOTICES_QUEUE_URL",
+        "EVENTS_DEAD_LETTERS_URL",
+        "QUEUE_ARNS",
+    ],
 )
 @pytest.mark.parametrize("value", [None, ""], ids=["missing", "empty"])
 def test_a_variable_that_is_needed_is_named(name: str, value: str | None) -> None:

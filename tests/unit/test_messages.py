@@ -13,6 +13,7 @@ from sharewarden_tools.memory import (
     MemoryClock,
     MemoryDeadLetters,
     MemoryLedger,
+    MemoryNoticeQueue,
     MemoryPolicies,
     MemoryWishQueue,
 )
@@ -42,6 +43,7 @@ class Consumer:
             ledger=ledger,
             audit=ledger,
             wishes=MemoryWishQueue(clock),
+            notices=MemoryNoticeQueue(),
             dead_letters=self.dead_letters,
             policies=MemoryPolicies(),
             clock=clock,

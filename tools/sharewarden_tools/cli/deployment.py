@@ -30,6 +30,7 @@ _OUTPUTS = {
     "StateTable": "STATE_TABLE",
     "AuditTable": "AUDIT_TABLE",
     "WishesQueueUrl": "WISHES_QUEUE_URL",
+    "NoticesQueueUrl": "NOTICES_QUEUE_URL",
     "EventsDeadLettersUrl": "EVENTS_DEAD_LETTERS_URL",
 }
 _PARAMETERS = {"QueueArns": "QUEUE_ARNS", "ClassicQueueArns": "CLASSIC_QUEUE_ARNS"}

@@ -26,6 +26,7 @@ from sharewarden_tools.memory import (
     MemoryClock,
     MemoryDeadLetters,
     MemoryLedger,
+    MemoryNoticeQueue,
     MemoryPolicies,
     MemoryWishQueue,
 )
@@ -165,6 +166,7 @@ def _runtime(seen: Observation | None, described: JobDescription | None, clock: 
         ledger=ledger,
         audit=ledger,
         wishes=MemoryWishQueue(clock),
+        notices=MemoryNoticeQueue(),
         dead_letters=MemoryDeadLetters(),
         policies=MemoryPolicies(),
         clock=clock,

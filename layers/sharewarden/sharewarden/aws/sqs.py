@@ -1,4 +1,4 @@
-"""The wishes' FIFO queue and the dead-letter queue over boto3."""
+"""The wishes' FIFO queue, the notices' queue and the dead-letter queue over boto3."""
 
 import hashlib
 import json
@@ -34,6 +34,18 @@ class SqsWishQueue:
                 MessageGroupId=job,
                 MessageDeduplicationId=hashlib.sha256(once.encode()).hexdigest(),
             )
+
+
+class SqsNoticeQueue:
+    """NoticeQueue: in no order, since each notice stands by itself."""
+
+    def __init__(self, client: "SQSClient", url: str) -> None:
+        self._client = client
+        self._url = url
+
+    def send(self, key: str) -> None:
+        with asking("SendMessage"):
+            self._client.send_message(QueueUrl=self._url, MessageBody=json.dumps({"notice": key}))
 
 
 class SqsDeadLetters:
