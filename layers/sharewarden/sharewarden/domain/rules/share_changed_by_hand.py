@@ -7,7 +7,7 @@ from .facts import ShareChangeFacts
 
 
 class Rule(Guardrail):
-    """Only the principals ``by`` change shares: ARNs, or patterns of them. Without it every change is told."""
+    """Only the principals ``by`` change shares: ARNs, or patterns of them. Without it, any change is told."""
 
     scope: ClassVar[Scope] = "share-change"
     acts: ClassVar[bool] = False
