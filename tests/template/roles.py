@@ -70,7 +70,7 @@ PEOPLE: dict[str, dict[str, str]] = {
     },
     "AdminPolicy": {
         "*": "batch:DescribeServiceJob batch:ListServiceJobs",
-        "State": "dynamodb:GetItem dynamodb:PutItem",
+        "State": "dynamodb:GetItem dynamodb:PutItem dynamodb:Query",
         "State/index/open": "dynamodb:Query",
         "Audit": "dynamodb:PutItem",
         STACK_ARN: "cloudformation:DescribeStacks",

@@ -97,6 +97,7 @@ CASES: list[tuple[Check, str, Sabotage]] = [
     (checks.alarms, "WishesDeadLetters has no alarm for", without("WishesDeadLettersAlarm")),
     (checks.alarms, "no alarm for behind", without("SilenceAlarm")),
     (checks.alarms, "no alarm for audit_changed", without("AuditChangedAlarm")),
+    (checks.alarms, "no alarm for policy_unloadable", without("PolicyUnloadableAlarm")),
     (checks.alarm_texts, "CapHitAlarm tells nobody", drop("CapHitAlarm", "AlarmActions")),
     (checks.alarm_texts, "waits for unred, which nobody", put("UnreadAlarm", MetricName="unred")),
     (checks.names, "State has a fixed TableName", put("State", TableName="sharewarden")),
