@@ -9,6 +9,7 @@ from sharewarden.domain.stored import Stored
 from sharewarden.ports import Conflict, Runtime, Unavailable
 
 from .untraced import begin
+from .usage import booked
 
 #: After this many lost races the work goes back to where it came from.
 ATTEMPTS = 5
@@ -19,6 +20,7 @@ def change(
 ) -> Decision:
     """Apply ``step`` to the stored record (or one of ``new`` where there is none) and commit what it says.
 
+    A record that is closed is booked in the same commit, so that its usage outlives it.
     ``step`` may be called several times, so it must not act on the world. Nothing changed means nothing
     written. Raises KeyError without a record, Unavailable when every commit met another writer.
     """
@@ -27,8 +29,9 @@ def change(
         decision = step(record)
         if decision.record == record and record.version and not decision.facts:
             return decision
+        decision, days = booked(runtime, decision, len(beside))
         try:
-            runtime.ledger.commit([decision.record, *beside], decision.facts, runtime.clock.now())
+            runtime.ledger.commit([decision.record, *beside, *days], decision.facts, runtime.clock.now())
         except Conflict:
             continue
         return decision
