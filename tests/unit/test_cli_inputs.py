@@ -20,7 +20,6 @@ from sharewarden_tools.memory import (
     MemoryPolicies,
     MemoryWishQueue,
 )
-from sharewarden_tools.policy_file import BadPolicy, load_policy
 from sharewarden_tools.template import load_template
 
 NOW = 1_789_372_800_000  # 2026-09-14T08:00:00Z
@@ -269,39 +268,3 @@ def test_the_version_is_told(capsys: pytest.CaptureFixture[str]) -> None:
 def test_help_names_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("bump", "--help") == 0
     assert "Exit codes" in capsys.readouterr().out
-
-
-# --- policy files -----------------------------------------------------------------------------------------
-
-
-def test_the_example_policy_lets_people_bump_and_nothing_act_by_itself() -> None:
-    rules = load_policy().queue(QUEUE)
-    assert (rules.mode, rules.bumps) == ("shadow", "enforce")
-    assert rules.shares.keys() == {"background", "medium", "urgent"}
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("queues: [", "not YAML: line 1, column 10"),
-        ("pasued: true", "pasued: Extra inputs are not permitted"),
-        ("hold: soon", "hold: Value error, 'soon' is not a duration"),
-        ("- 1", "policy: Input should be"),
-        ("\x00", "not YAML: "),
-    ],
-)
-def test_a_broken_policy_gets_one_line(content: str, message: str, tmp_path: Path) -> None:
-    file = tmp_path / "policy.yaml"
-    file.write_text(content)
-    with pytest.raises(BadPolicy) as raised:
-        load_policy(file)
-    assert str(raised.value).startswith(f"{file}: {message}")
-    assert "\n" not in str(raised.value)
-
-
-def test_an_empty_policy_is_the_safe_default(tmp_path: Path) -> None:
-    file = tmp_path / "policy.yaml"
-    file.write_text("")
-    assert load_policy(file).queue(QUEUE).bumps == "shadow"
-    with pytest.raises(BadPolicy, match="No such file"):
-        load_policy(tmp_path / "none.yaml")

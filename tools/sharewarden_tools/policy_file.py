@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
-import yaml
-from pydantic import ValidationError
 from sharewarden.aws.policies import KEY
 from sharewarden.domain.policy import Policy
 
+from .policy import checks
+from .policy.problems import BadFile, Problem
+from .policy.reading import in_order, read
+from .policy.yaml_text import Document, read_file
 from .template import TEMPLATE
 
 #: The policy of the three-team pool.
@@ -17,23 +20,61 @@ EXAMPLE = TEMPLATE.parent / "examples" / "three-team-pool" / "policy.yaml"
 
 
 class BadPolicy(Exception):
-    """The file is no policy; the text is one line that says what is wrong and where."""
+    """The file is no policy; one line a problem, each says what is wrong, where, and what to write."""
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__("\n".join(lines))
+        self.lines = lines
+
+
+class Checked(NamedTuple):
+    """What came of reading a policy: ``policy`` is None if ``problems`` has an error."""
+
+    policy: Policy | None
+    problems: tuple[Problem, ...]
 
 
 def load_policy(path: Path = EXAMPLE) -> Policy:
     """Raises BadPolicy."""
     try:
-        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+        checked = check_policy(path)
     except OSError as error:
         raise BadPolicy(f"{path}: {error.strerror}") from error
-    except (UnicodeDecodeError, yaml.YAMLError) as error:
-        raise BadPolicy(f"{path}: not YAML: {_one_line(error)}") from error
+    if checked.policy is None:
+        raise BadPolicy(*(one.line(str(path)) for one in checked.problems if one.level == "error"))
+    return checked.policy
+
+
+def check_policy(path: Path) -> Checked:
+    """Everything that is wrong with the file, and what is probably not meant. Raises OSError."""
     try:
-        return Policy.model_validate({} if document is None else document)
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        place = ".".join(map(str, first["loc"])) or "policy"
-        raise BadPolicy(f"{path}: {place}: {first['msg']}") from error
+        document = read_file(path)
+    except BadFile as error:
+        return Checked(None, error.problems)
+    return check_document(document)
+
+
+def check_document(document: Document) -> Checked:
+    """The same for what a file held."""
+    policy, faults = read(document, Policy)
+    clashes = tuple(_problems(document, checks.clashes(document.value), "error"))
+    if clashes:
+        faults = (*(fault for fault in faults if fault.loc), *clashes)
+    wrong = (*faults, *_problems(document, _cross_errors(document, faults), "error"))
+    if policy is None or wrong:
+        return Checked(None, in_order(wrong))
+    return Checked(policy, in_order(_problems(document, checks.warnings(policy), "warning")))
+
+
+def _cross_errors(document: Document, faults: tuple[Problem, ...]) -> Iterator[checks.Found]:
+    """What is wrong between parts that are good by themselves: entries that are not are left aside."""
+    broken = {fault.loc[1] for fault in faults if fault.loc[:1] == ("guardrails",) and len(fault.loc) > 1}
+    if len(broken) < len({fault.loc[:2] for fault in faults}):
+        return
+    entries = document.value.get("guardrails") or []
+    numbers = [number for number in range(len(entries)) if number not in broken]
+    good = document.value | {"guardrails": [entries[number] for number in numbers]}
+    yield from checks.errors(Policy.model_validate(good), numbers)
 
 
 def policy_row(policy: Policy) -> dict[str, Any]:
@@ -41,8 +82,8 @@ def policy_row(policy: Policy) -> dict[str, Any]:
     return {**KEY, "doc": {"S": policy.model_dump_json()}}
 
 
-def _one_line(error: Exception) -> str:
-    mark = getattr(error, "problem_mark", None)
-    if mark is None:
-        return str(error).splitlines()[0]
-    return f"line {mark.line + 1}, column {mark.column + 1}: {getattr(error, 'problem', '')}"
+def _problems(
+    document: Document, found: Iterator[checks.Found], level: Literal["error", "warning"]
+) -> Iterator[Problem]:
+    for one in found:
+        yield Problem(document.place(one.loc), one.loc, one.text, level)

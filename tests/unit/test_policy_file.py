@@ -1,0 +1,126 @@
+"""A policy as people write it: each fault with place, path, value and what to write; all of them at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from sharewarden.domain.policy import Policy
+from sharewarden_tools.cli import main
+from sharewarden_tools.policy.yaml_text import parse
+from sharewarden_tools.policy_file import (
+    EXAMPLE,
+    BadPolicy,
+    Checked,
+    check_document,
+    check_policy,
+    load_policy,
+)
+
+DATA = Path(__file__).parents[1] / "data"
+QUEUE = "arn:aws:batch:us-east-1:123456789012:job-queue/ml-train-qm"
+#: A policy, and after ``=>`` what is told of it; an empty line ends the two.
+MISTAKES = [
+    block.split("\n=> ") for block in (DATA / "policy" / "mistakes.txt").read_text().strip().split("\n\n")[1:]
+]
+LIMIT = "rule: max-instances-per-job"
+
+
+def checked(text: str) -> Checked:
+    return check_document(parse(text.encode()))
+
+
+def lines(text: str) -> list[str]:
+    return [problem.line("p") for problem in checked(text).problems]
+
+
+def test_the_example_lets_people_bump_and_nothing_act_by_itself() -> None:
+    rules = load_policy().queue(QUEUE)
+    assert (rules.mode, rules.bumps) == ("shadow", "enforce")
+    assert rules.shares.keys() == {"background", "medium", "urgent"}
+    assert check_policy(EXAMPLE).problems == ()
+
+
+def test_an_empty_file_is_the_safe_default(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text("# nothing yet\n")
+    assert load_policy(file) == Policy()
+    with pytest.raises(BadPolicy, match="No such file"):
+        load_policy(tmp_path / "none.yaml")
+
+
+@pytest.mark.parametrize(("text", "line"), MISTAKES)
+def test_a_mistake_gets_place_path_value_and_fix(text: str, line: str) -> None:
+    assert lines(text) == [f"p:{line}"]
+    assert (checked(text).policy is None) == (": warning: " not in line)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"guardrails: [{{{LIMIT}, limit: 4, queues: [any], shares: [any], teams: [any]}}]",
+        "queues: {m: {shares: {s: {team: of-a-tag}}}}",
+    ],
+)
+def test_a_policy_that_names_none_of_a_kind_is_about_all_of_them(text: str) -> None:
+    assert lines(text) == []
+
+
+def test_every_mistake_is_told_at_once_in_the_order_of_the_file() -> None:
+    text = f"""
+pasued: true
+queues: {{m: {{shares: {{background: {{}}}}}}}}
+guardrails:
+- {{{LIMIT}, limit: 0}}
+- {{{LIMIT}, limit: 4, shares: [bakground], name: second}}
+- {{{LIMIT}, limit: 5, name: second}}
+- {{rule: gone}}
+"""
+    told = ["pasued", "guardrails[0].limit", "guardrails[2]", "guardrails[3]"]
+    assert [line.split(": ")[1] for line in lines(text)] == told
+    # names are looked up once the parts that they may be in are good
+    told = ["guardrails[0].limit", "guardrails[1].shares[0]", "guardrails[2]", "guardrails[3]"]
+    assert [line.split(": ")[1] for line in lines(text.replace("pasued: true", ""))] == told
+
+
+def test_load_policy_tells_every_line(tmp_path: Path) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text("pasued: true\nhold: soon\n")
+    with pytest.raises(BadPolicy) as raised:
+        load_policy(file)
+    assert [line.split(": ")[1] for line in raised.value.lines] == ["pasued", "hold"]
+    assert str(raised.value).startswith(f"{file}:1:1: pasued")
+
+
+def run(*args: str) -> int:
+    with pytest.raises(SystemExit) as ended:
+        main(args)
+    return int(ended.value.code or 0)
+
+
+def test_check_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("policy", "check", str(EXAMPLE)) == 0
+    assert load_policy().hash in capsys.readouterr().out
+    file = tmp_path / "policy.yaml"
+    file.write_text("pasued: true\nhold: soon\n")
+    assert run("policy", "check", str(file)) == 1
+    assert f"{file}: 2 errors" in capsys.readouterr().err
+    assert run("policy", "check", str(file), "--json") == 1
+    told = json.loads(capsys.readouterr().out)
+    assert not told["good"]
+    assert [(one["line"], one["column"], one["path"]) for one in told["problems"]] == [
+        (1, 1, "pasued"),
+        (2, 7, "hold"),
+    ]
+    assert run("policy", "check", str(tmp_path / "none.yaml")) == 2
+
+
+def test_warnings_leave_a_policy_good(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "policy.yaml"
+    file.write_text("paused: true\n")
+    assert run("policy", "check", str(file)) == 0
+    told = capsys.readouterr()
+    assert "good, paused" in told.out
+    assert "1 warning" in told.out
+    assert "warning: paused" in told.err

@@ -1,0 +1,1 @@
+"""A policy as people write it: read, checked, tried out on cases, described to editors."""
