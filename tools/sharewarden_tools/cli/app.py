@@ -47,6 +47,7 @@ Port = Annotated[int, typer.Option(min=0, max=65_535, help="Port on 127.0.0.1; 0
 Job = Annotated[str, typer.Argument(metavar="JOB", help="Id, ARN, or a name that only one job has.")]
 PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY", help="The policy as YAML; - reads stdin.")]
 Reason = Annotated[str, typer.Option(help="Why; it goes on record.")]
+Message = Annotated[str, typer.Option(help="Why; it goes on record.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
 Priority = typer.Option(min=0, max=9999, help="The priority to reach.")
 Points = typer.Option(min=1, max=9999, help="The points to add.")
@@ -206,6 +207,75 @@ def audit_list(
 def policy_check(file: PolicyFile, *, as_json: Json = False) -> None:
     """Say everything that is wrong with a policy, and where. Never touches AWS."""
     raise typer.Exit(_work("policy").check(file, as_json=as_json))
+
+
+@policy_app.command("push", epilog=EXIT_CODES)
+def policy_push(
+    file: PolicyFile,
+    *,
+    message: Message = "",
+    yes: Yes = False,
+    stack: Stack = None,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """Put a policy in force: checked, shown as a difference, confirmed, versioned, on record."""
+    work = _work("policy_push")
+    asked = work.Asked(message, yes, as_json)
+    raise typer.Exit(work.push_policy(_open_site(stack, local), file, asked))
+
+
+@policy_app.command("rollback", epilog=EXIT_CODES)
+def policy_rollback(
+    version: Annotated[
+        str, typer.Argument(metavar="VERSION", help="A version's number, or the beginning of its hash.")
+    ],
+    *,
+    message: Message = "",
+    yes: Yes = False,
+    stack: Stack = None,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """Put an earlier version in force again: pushed anew, under a number of its own."""
+    work = _work("policy_push")
+    asked = work.Asked(message, yes, as_json)
+    raise typer.Exit(work.roll_back(_open_site(stack, local), version, asked))
+
+
+@policy_app.command("diff", epilog=EXIT_CODES)
+def policy_diff(
+    file: PolicyFile, *, stack: Stack = None, local: Local = False, as_json: Json = False
+) -> None:
+    """Show what a policy would change of the one in force, by path and in words."""
+    written = _work("policy_push").read_written(file)
+    raise typer.Exit(_work("policy_show").diff(_open_site(stack, local), written.policy, as_json=as_json))
+
+
+@policy_app.command("show", epilog=EXIT_CODES)
+def policy_show(
+    *,
+    version: Annotated[
+        str | None, typer.Option(help="A number, or the beginning of a hash; else the one in force.")
+    ] = None,
+    stack: Stack = None,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """Print a policy as it was written."""
+    raise typer.Exit(_work("policy_show").show(_open_site(stack, local), version, as_json=as_json))
+
+
+@policy_app.command("history", epilog=EXIT_CODES)
+def policy_history(
+    *,
+    most: Annotated[int, typer.Option("--limit", min=1, help="How many versions at most.")] = 20,
+    stack: Stack = None,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """List the versions, newest first: number, hash, when, by whom, why."""
+    raise typer.Exit(_work("policy_show").history(_open_site(stack, local), most, as_json=as_json))
 
 
 @lab_app.command("serve", epilog=EXIT_CODES)

@@ -35,7 +35,7 @@ class Pushed(Frozen):
     new: bool = True
 
 
-class Overtaken(Conflict):
+class Overtaken(Refused):
     """Somebody else's policy is in force by now; the text names them."""
 
 
@@ -111,7 +111,7 @@ def _is_there(store: PolicyStore, version: PolicyVersion, seen: PolicyVersion | 
     winner = found or store.current()
     if winner == seen:
         return False
-    raise Overtaken(_by(winner))
+    raise Overtaken(f"{_by(winner)}: see what it changes (policy diff), then push again")
 
 
 def _by(winner: PolicyVersion | None) -> str:
