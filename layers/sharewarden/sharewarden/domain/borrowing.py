@@ -74,9 +74,8 @@ class _Line:
             heappush(self._borrowing, stint)
 
     def stop(self, stint: Stint, at: int) -> Iterator[Part]:
-        since, owned = self._held.pop(stint)
-        yield Part(stint, since, at, owned, stint.instances - owned)
-        self._free += owned
+        yield from self._part(stint, at)
+        self._free += self._held.pop(stint)[1]
         while self._free and self._borrowing:
             yield from self._hand_over(self._borrowing[0], at)
 
@@ -85,11 +84,16 @@ class _Line:
         if oldest not in self._held:
             heappop(self._borrowing)
             return
-        since, owned = self._held[oldest]
-        if since < at:
-            yield Part(oldest, since, at, owned, oldest.instances - owned)
+        yield from self._part(oldest, at)
+        owned = self._held[oldest][1]
         taken = min(self._free, oldest.instances - owned)
         self._free -= taken
         self._held[oldest] = (at, owned + taken)
         if owned + taken == oldest.instances:
             heappop(self._borrowing)
+
+    def _part(self, stint: Stint, until: int) -> Iterator[Part]:
+        """What the stint has had since its split last changed."""
+        since, owned = self._held[stint]
+        if since < until:
+            yield Part(stint, since, until, owned, stint.instances - owned)
