@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from itertools import pairwise
 
 import pytest
 from sharewarden.domain.periods import Period, period_days, period_name, periods_between
@@ -49,4 +50,4 @@ def test_every_period_that_is_touched_is_there_once(
 ) -> None:
     found = periods_between(period, at(since), at(until))
     assert [period_name(period, days) for days in found] == names
-    assert all(one.stop == following.start for one, following in zip(found, found[1:], strict=False))
+    assert all(one.stop == following.start for one, following in pairwise(found))
