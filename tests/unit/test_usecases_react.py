@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from sharewarden.domain.decide import PREEMPTIONS_AT_ONCE
 from sharewarden.domain.foreign import ForeignJob
 from sharewarden.domain.observation import AttemptSeen
 from sharewarden.domain.record import status
@@ -357,4 +358,4 @@ def test_many_preempted_attempts_in_one_answer_fit_into_a_commit() -> None:
     )
     one = pool(attempts=rows, preempted_count=120, status="FAILED", stopped_at=NOW, reason="r")
     react(one, state("RUNNING", NOW))
-    assert len(facts_of(one.ledger, "preemption")) == 15
+    assert len(facts_of(one.ledger, "preemption")) == PREEMPTIONS_AT_ONCE

@@ -1,6 +1,6 @@
 """Read a job's record, decide, commit: again when another writer came in between."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from sharewarden.domain.decide import Decision
 from sharewarden.domain.observation import JobDescription
@@ -8,6 +8,7 @@ from sharewarden.domain.record import JobRecord
 from sharewarden.domain.stored import Stored
 from sharewarden.ports import Conflict, Runtime, Unavailable
 
+from .tell import send, untold
 from .untraced import begin
 from .usage import booked
 
@@ -31,11 +32,18 @@ def change(
             return decision
         decision, days = booked(runtime, decision, len(beside))
         try:
-            runtime.ledger.commit([decision.record, *beside, *days], decision.facts, runtime.clock.now())
+            commit(runtime, decision, [*beside, *days])
         except Conflict:
             continue
         return decision
     raise Unavailable(f"job {job}: {ATTEMPTS} commits in a row met another writer")
+
+
+def commit(runtime: Runtime, decision: Decision, beside: Sequence[Stored] = ()) -> None:
+    """Keep the decision whole, and ask for the delivery of its notices. Raises Conflict, Unavailable."""
+    notices = untold(runtime, decision.notices)
+    runtime.ledger.commit([decision.record, *beside, *notices], decision.facts, runtime.clock.now())
+    send(runtime, notices)
 
 
 def _record(runtime: Runtime, job: str, new: JobDescription | None) -> tuple[JobRecord, list[Stored]]:

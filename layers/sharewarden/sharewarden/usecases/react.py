@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from sharewarden.domain.audit import AuditFact, subject_key
 from sharewarden.domain.base import in_same_account
-from sharewarden.domain.decide import Decision, decide, decide_read
+from sharewarden.domain.decide import decide, decide_read
 from sharewarden.domain.foreign import ForeignJob
 from sharewarden.domain.observation import (
     ApiCallObservation,
@@ -22,7 +22,8 @@ from sharewarden.domain.untraced import UntracedJob, remember
 from sharewarden.ports import Conflict, Runtime, Unavailable
 
 from .attribute import attribute
-from .change import ATTEMPTS
+from .change import ATTEMPTS, commit
+from .guarding import FailedRules, guarded
 from .untraced import begin
 
 
@@ -36,6 +37,8 @@ class Reaction:
     outcome: str
     record: JobRecord | None = None
     facts: tuple[AuditFact, ...] = ()
+    failed_rules: int = 0
+    """Guardrails that raised instead of deciding."""
 
 
 def react(runtime: Runtime, seen: Observation) -> Reaction:
@@ -83,20 +86,20 @@ def _job(runtime: Runtime, seen: JobObservation) -> Reaction:
     if folded == record:
         return Reaction("unchanged", record)
     if folded.classic or not (doubtful(folded) or ended_without_details(folded, seen)):
-        return _commit(runtime, decide(folded, runtime.policies.current()))
-    return _commit(runtime, _decide_read(runtime, folded, runtime.batch.describe(folded.arn)))
+        return _decided(runtime, folded, None)
+    return _decided(runtime, folded, runtime.batch.describe(folded.arn))
 
 
 def _new_job(runtime: Runtime, seen: JobObservation) -> Reaction:
     if seen.classic:
-        return _commit(runtime, decide(fold(new_record(seen), seen), runtime.policies.current()))
+        return _decided(runtime, fold(new_record(seen), seen), None)
     if _is_foreign(runtime, seen):
         return Reaction("foreign")
     description = first_sight(runtime, seen.arn)
     if description is None and seen.queue is None:
         return _untraceable(runtime, seen)
     record, beside = begin(runtime, seen if description is None else description)
-    return _commit(runtime, _decide_read(runtime, fold(record, seen), description), beside)
+    return _decided(runtime, fold(record, seen), description, beside)
 
 
 def _is_foreign(runtime: Runtime, seen: JobObservation) -> bool:
@@ -107,14 +110,15 @@ def _is_foreign(runtime: Runtime, seen: JobObservation) -> bool:
     return known is not None and runtime.clock.now() < (known.expires_at or 0)
 
 
-def _decide_read(runtime: Runtime, record: JobRecord, description: JobDescription | None) -> Decision:
-    policy = runtime.policies.current()
-    return decide(record, policy) if description is None else decide_read(record, description, policy)
-
-
-def _commit(runtime: Runtime, decision: Decision, beside: Sequence[Stored] = ()) -> Reaction:
-    runtime.ledger.commit([decision.record, *beside], decision.facts, runtime.clock.now())
-    return Reaction("tracked", decision.record, decision.facts)
+def _decided(
+    runtime: Runtime, record: JobRecord, description: JobDescription | None, beside: Sequence[Stored] = ()
+) -> Reaction:
+    """Decide under one policy, from the facts to the guardrails, and commit all of it."""
+    policy, failed = runtime.policies.current(), FailedRules()
+    first = decide(record, policy) if description is None else decide_read(record, description, policy)
+    decision = guarded(runtime, first, policy, failed)
+    commit(runtime, decision, beside)
+    return Reaction("tracked", decision.record, decision.facts, failed.count)
 
 
 def _untraceable(runtime: Runtime, seen: JobObservation) -> Reaction:

@@ -1,0 +1,154 @@
+"""What one look at a whole queue shows: who holds what, and each job's place in its team and for its user."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+
+from .accelerators import gpus_per_instance
+from .base import Frozen
+from .facts import team
+from .observation import DISPATCHED, TERMINAL, Status
+from .policy import Policy
+from .record import JobRecord, dispatched_since
+from .rules.facts import Facts, PartyFacts, ShareFacts, TeamFacts, UnitFacts
+
+GpuHours = Mapping[str, tuple[Mapping[str, float], Mapping[str, float]]]
+"""Team -> GPU-hours by the name of the current period: of what it owns, and borrowed."""
+
+
+class _Row(Frozen):
+    """What counts of one job. ``since``: its dispatch, or its submission while it waits."""
+
+    job: str
+    dispatched: bool
+    since: int
+    team: str | None
+    user: str | None
+    share: str
+    unit: str
+    instances: int
+    gpus: int
+
+
+class Pool(Frozen):
+    """One look. Instances that a job does not tell count as none: what is not known accuses nobody."""
+
+    used: dict[tuple[str, str], int]
+    """Instances by share and instance type."""
+    dispatched: dict[str, bool]
+    """Every job of the look, and whether it was dispatched."""
+    teams: dict[str, PartyFacts]
+    users: dict[str, PartyFacts]
+    team_place: dict[str, int]
+    """By job: instances of dispatched jobs, or number of waiting ones, of its team up to and with it."""
+    user_place: dict[str, int]
+    gpu_hours: GpuHours
+
+
+def pool_of(
+    jobs: Iterable[tuple[JobRecord, Status]], policy: Policy, now: int, gpu_hours: GpuHours | None = None
+) -> Pool:
+    """The pool of these records, each in the state that Batch lists it in, in O(n log n)."""
+    rows = [_row(record, state, policy, now) for record, state in jobs if state not in TERMINAL]
+    rows.sort(key=lambda row: (row.since, row.job))
+    used: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        used[row.share, row.unit] += row.instances if row.dispatched else 0
+    teams, team_place = _parties(rows, lambda row: row.team)
+    users, user_place = _parties(rows, lambda row: row.user)
+    return Pool(
+        used=used,
+        dispatched={row.job: row.dispatched for row in rows},
+        teams=teams,
+        users=users,
+        team_place=team_place,
+        user_place=user_place,
+        gpu_hours=gpu_hours or {},
+    )
+
+
+def seen_in(pool: Pool | None, facts: Facts, policy: Policy) -> Facts:
+    """The facts with what the look adds: nothing for a job that was not in it, or has moved on since."""
+    job = facts.job
+    dispatched = job.status in DISPATCHED
+    if pool is None or job.status in TERMINAL or pool.dispatched.get(job.id) != dispatched:
+        return facts
+    return facts.model_copy(
+        update={
+            "share": None if facts.share is None else _with_use(facts.share, pool),
+            "team": _team(pool, job.team, job.id, policy, dispatched=dispatched),
+            "user": _placed(pool.users.get(job.user or ""), pool.user_place, job.id, dispatched=dispatched),
+        }
+    )
+
+
+def _row(record: JobRecord, state: Status, policy: Policy, now: int) -> _Row:
+    dispatched, instances = state in DISPATCHED, record.instance_count or 0
+    since = (dispatched_since(record) or now) if dispatched else record.created_at
+    return _Row(
+        job=record.job,
+        dispatched=dispatched,
+        since=since,
+        team=team(record, policy),
+        user=record.tag(policy.tags.user),
+        share=record.share or "",
+        unit=record.instance_type or "",
+        instances=instances,
+        gpus=instances * (gpus_per_instance(record.instance_type) or 0),
+    )
+
+
+def _parties(
+    rows: Iterable[_Row], name: Callable[[_Row], str | None]
+) -> tuple[dict[str, PartyFacts], dict[str, int]]:
+    """What each party has in all, and each job's place in it."""
+    running, gpus, queued = Counter[str](), Counter[str](), Counter[str]()
+    place: dict[str, int] = {}
+    for row in rows:
+        party = name(row)
+        if party is None:
+            continue
+        counter = running if row.dispatched else queued
+        counter[party] += row.instances if row.dispatched else 1
+        gpus[party] += row.gpus if row.dispatched else 0
+        place[row.job] = counter[party]
+    facts = {
+        party: PartyFacts(
+            name=party,
+            running_instances=running[party],
+            running_gpus=gpus[party],
+            queued_jobs=queued[party],
+        )
+        for party in {*running, *queued}
+    }
+    return facts, place
+
+
+def _placed(
+    party: PartyFacts | None, places: Mapping[str, int], job: str, *, dispatched: bool
+) -> PartyFacts | None:
+    if party is None:
+        return None
+    which = "running_up_to_job" if dispatched else "queued_up_to_job"
+    return party.model_copy(update={which: places.get(job)})
+
+
+def _team(pool: Pool, name: str | None, job: str, policy: Policy, *, dispatched: bool) -> TeamFacts | None:
+    party = _placed(pool.teams.get(name or ""), pool.team_place, job, dispatched=dispatched)
+    if party is None:
+        return None
+    owned, borrowed = pool.gpu_hours.get(party.name, ({}, {}))
+    return TeamFacts(
+        **dict(party),
+        granted_sla=policy.teams[party.name].sla if party.name in policy.teams else (),
+        owned_gpu_hours=dict(owned),
+        borrowed_gpu_hours=dict(borrowed),
+    )
+
+
+def _with_use(share: ShareFacts, pool: Pool) -> ShareFacts:
+    units = {unit: _used(facts, pool.used.get((share.name, unit), 0)) for unit, facts in share.units.items()}
+    return share.model_copy(update={"units": units})
+
+
+def _used(unit: UnitFacts, used: int) -> UnitFacts:
+    return unit.model_copy(update={"used": used, "borrowed": max(0, used - unit.limit)})
