@@ -36,12 +36,13 @@ class LabClock(MemoryClock):
 
 
 class LabBatch:
-    """Batch as the lab plays it, read by the parsers that read AWS. ``priorities``: what took effect."""
+    """Batch as the lab plays it, read by the parsers that read AWS. ``priorities``, ``terminations``: what took effect."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self._call = lab.operations["batch"]
         self.priorities: list[tuple[str, int]] = []
+        self.terminations: list[tuple[str, str]] = []
 
     def describe(self, job: str) -> JobDescription | None:
         try:
@@ -69,6 +70,13 @@ class LabBatch:
         except ApiError as error:
             raise Unavailable(str(error)) from error
         self.priorities.append((last_part(job), priority))
+
+    def terminate(self, job: str, reason: str) -> None:
+        try:
+            self._call["TerminateServiceJob"]({"jobId": job, "reason": reason})
+        except ApiError as error:
+            raise Unavailable(str(error)) from error
+        self.terminations.append((last_part(job), reason))
 
 
 @dataclass

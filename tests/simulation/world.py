@@ -83,7 +83,7 @@ class World:
 
     def apply_all(self) -> list[str]:
         """Every wish message that waits, each tried once."""
-        return [_tried(self.runtime, message.job, message.version) for message in self.wishes.drain()]
+        return [_tried(self.runtime, *message) for message in self.wishes.drain()]
 
     def apply_until_done(self) -> None:
         """As Lambda does: a message is gone once it was handled, and comes again after six minutes if not."""
@@ -113,9 +113,9 @@ class World:
         return record
 
 
-def _tried(runtime: Runtime, job: str, version: int) -> str:
+def _tried(runtime: Runtime, job: str, wish: int | str) -> str:
     try:
-        return apply(runtime, job, version)
+        return apply(runtime, job, wish)
     except Unavailable:
         return "unavailable"
 

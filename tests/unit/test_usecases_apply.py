@@ -290,14 +290,16 @@ def test_law_05_a_restore_that_is_refused_rests_and_is_not_forgotten() -> None:
 
 
 def test_law_03_only_apply_changes_a_job() -> None:
-    """Read from the code: who calls ``set_priority``, and that nothing changes Batch in another way."""
+    """Read from the code: who makes the two calls that change a job, and that there are no others."""
     root = Path(sharewarden.__file__).parent
     callers: dict[str, set[str]] = {}
     for path in root.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
                 callers.setdefault(node.func.attr, set()).add(str(path.relative_to(root)))
-    assert callers["set_priority"] == {"usecases/apply.py"}
-    assert callers["update_service_job"] == {"aws/batch.py"}
+    assert callers["set_priority"] == {"usecases/set_priority.py"}
+    assert callers["terminate"] == {"usecases/terminate.py"}
+    assert callers["do"] == {"usecases/apply.py"}
+    assert callers["update_service_job"] == callers["terminate_service_job"] == {"aws/batch.py"}
     writes = {"submit_", "terminate_", "cancel_", "stop_training", "update_quota", "delete_quota", "create_"}
-    assert not {name for name in callers if name.startswith(tuple(writes))}
+    assert {name for name in callers if name.startswith(tuple(writes))} == {"terminate_service_job"}

@@ -38,7 +38,7 @@ def test_a_bump_answers_what_will_be(what: dict[str, object], after: int, job: s
     assert answer.capped_at == (999 if 9999 in what.values() else None)
     (boost,) = one.record(JOB).priority.boosts
     assert boost.amount == after - 200
-    assert [message.version for message in one.wishes.sent] == [1]
+    assert [message.wish for message in one.wishes.sent] == [1]
     assert one.batch.priorities == []
 
 
@@ -186,4 +186,4 @@ def test_a_lost_message_is_brought_back_by_the_sweep() -> None:
     one.wishes.sent.clear()
     one.clock.advance(10 * MINUTE)
     one.sweep()
-    assert [message.version for message in one.wishes.sent] == [1]
+    assert [message.wish for message in one.wishes.sent] == [1]

@@ -11,7 +11,14 @@ from typing import NamedTuple, TypeVar
 from sharewarden.aws.rows import audit_row, state_row
 from sharewarden.domain.audit import AuditFact, AuditRecord
 from sharewarden.domain.base import last_part
-from sharewarden.domain.observation import JobDescription, JobSummary, ShareDescription, Status
+from sharewarden.domain.observation import (
+    DISPATCHED,
+    TERMINAL,
+    JobDescription,
+    JobSummary,
+    ShareDescription,
+    Status,
+)
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.policy_version import PolicyEntry, PolicyVersion
 from sharewarden.domain.stored import MINUTE, Stored
@@ -91,7 +98,7 @@ class Message(NamedTuple):
     """What ``apply`` is asked to look at."""
 
     job: str
-    version: int
+    wish: int | str
 
 
 class MemoryWishQueue:
@@ -106,12 +113,12 @@ class MemoryWishQueue:
         self._handled = 0
         self._once: dict[str, int] = {}
 
-    def send(self, job: str, version: int, once: str) -> None:
+    def send(self, job: str, wish: int | str, once: str) -> None:
         now = self._clock.now()
         if now - self._once.get(once, now - self.KEPT_APART) < self.KEPT_APART:
             return
         self._once[once] = now
-        self.sent.append(Message(job, version))
+        self.sent.append(Message(job, wish))
 
     def drain(self) -> Iterator[Message]:
         """The messages in the order of sending, also those sent while earlier ones are handled."""
@@ -194,7 +201,7 @@ class MemoryBatch:
     """Batch without a scheduler: it says what it was told.
 
     ``descriptions`` by job key, ``quota_shares`` by queue ARN. While ``down`` holds a text, every call raises
-    Unavailable with it. ``described`` and ``priorities`` record the calls.
+    Unavailable with it. ``described``, ``priorities`` and ``terminations`` record the calls.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -203,6 +210,7 @@ class MemoryBatch:
         self.down: str | None = None
         self.described: list[str] = []
         self.priorities: list[tuple[str, int]] = []
+        self.terminations: list[tuple[str, str]] = []
         self._clock = clock
 
     def tell(self, description: JobDescription) -> None:
@@ -234,6 +242,20 @@ class MemoryBatch:
             raise Unavailable(f"UpdateServiceJob: no job {job}")
         self.priorities.append((known.job, priority))
         self.tell(known.model_copy(update={"priority": priority}))
+
+    def terminate(self, job: str, reason: str) -> None:
+        """A waiting job fails at once; of a dispatched one the request is noted, and its end is yours to tell."""
+        self._reach()
+        known = self.descriptions.get(last_part(job))
+        if known is None:
+            raise Unavailable(f"TerminateServiceJob: no job {job}")
+        self.terminations.append((known.job, reason))
+        if known.status in TERMINAL or known.terminated:
+            return
+        update: dict[str, object] = {"terminated": True}
+        if known.status not in DISPATCHED:
+            update |= {"status": "FAILED", "reason": reason, "stopped_at": self._clock.now()}
+        self.tell(known.model_copy(update=update))
 
     def _reach(self) -> None:
         if self.down is not None:

@@ -2,15 +2,16 @@
 
 import json
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Self
 
-from pydantic import ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from .domain.base import Frozen, well_formed
 from .events import BadEvent, observe
 from .messages import Poison, logger, measure
 from .ports import Runtime
 from .usecases.apply import apply
+from .usecases.notify import notify
 from .usecases.react import Reaction, react
 from .usecases.sweep import sweep
 from .usecases.walk import Limits
@@ -22,10 +23,30 @@ MEASURED = ("queues", "records", "behind", "repaired", "unread", "failed", "left
 
 
 class WishMessage(Frozen):
-    """What ``WishQueue.send`` puts on the queue."""
+    """What ``WishQueue.send`` puts on the queue: a job, and which of its wishes."""
 
     job: str
-    version: int
+    version: int | None = None
+    """Of its priority."""
+    termination: str | None = Field(default=None, min_length=1)
+    """Id of the act."""
+
+    @model_validator(mode="after")
+    def _names_one(self) -> Self:
+        if (self.version is None) == (self.termination is None):
+            raise ValueError("a wish is a version or a termination")
+        return self
+
+    @property
+    def wish(self) -> int | str:
+        """As ``apply`` takes it."""
+        return self.termination or self.version or 0
+
+
+class NoticeMessage(Frozen):
+    """What ``NoticeQueue.send`` puts on the queue: the key of a notice."""
+
+    notice: str
 
 
 def take_in(runtime: Runtime, body: str) -> Reaction:
@@ -43,8 +64,19 @@ def carry_out(runtime: Runtime, body: str) -> str:
         message = WishMessage.model_validate_json(body)
     except ValidationError as error:
         raise Poison(f"not a wish: {error.errors(include_url=False, include_input=False)}") from error
-    outcome = apply(runtime, message.job, message.version)
-    logger.info("applied", outcome=outcome, job=message.job, version=message.version)
+    outcome = apply(runtime, message.job, message.wish)
+    logger.info("applied", outcome=outcome, job=message.job, wish=message.wish)
+    return outcome
+
+
+def tell(runtime: Runtime, body: str) -> str:
+    """One notice message as JSON text. Raises Poison, Unavailable."""
+    try:
+        message = NoticeMessage.model_validate_json(body)
+    except ValidationError as error:
+        raise Poison(f"not a notice: {error.errors(include_url=False, include_input=False)}") from error
+    outcome = notify(runtime, message.notice)
+    logger.info("notified", outcome=outcome, notice=message.notice)
     return outcome
 
 

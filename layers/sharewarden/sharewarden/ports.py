@@ -61,7 +61,7 @@ class Clock(Protocol):
 
 
 class Batch(Protocol):
-    """AWS Batch. Every method raises Unavailable; only ``set_priority`` tells a refusal (Denied) from it."""
+    """AWS Batch. Every method raises Unavailable; those that act tell a refusal (Denied) from it."""
 
     def describe(self, job: str) -> JobDescription | None:
         """The job by its ARN or id; None when Batch says that it knows no such job."""
@@ -77,6 +77,10 @@ class Batch(Protocol):
 
     def set_priority(self, job: str, priority: int) -> None:
         """UpdateServiceJob with an absolute value. Only ``apply`` calls it. Raises Denied, too."""
+        ...
+
+    def terminate(self, job: str, reason: str) -> None:
+        """TerminateServiceJob; ``reason`` stands on the job. Only ``apply`` calls it. Raises Denied, too."""
         ...
 
 
@@ -112,10 +116,10 @@ class AuditReader(Protocol):
 
 
 class WishQueue(Protocol):
-    def send(self, job: str, version: int, once: str) -> None:
-        """Ask ``apply`` to look at the job's wish; equal ``once`` within five minutes is sent once.
+    def send(self, job: str, wish: int | str, once: str) -> None:
+        """Ask ``apply`` to look at a wish of the job: the version of its priority, or the id of a termination.
 
-        Raises Unavailable.
+        Equal ``once`` within five minutes is sent once. Raises Unavailable.
         """
         ...
 

@@ -3,7 +3,8 @@
 import json
 import logging
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import ClientError
@@ -27,7 +28,8 @@ _NO_SUCH_JOB = re.compile(
     re.IGNORECASE,
 )
 
-#: Codes that say no, and not "not now" (Batch API reference, UpdateServiceJob and CommonErrors).
+#: Codes that say no, and not "not now" (Batch API reference, UpdateServiceJob, TerminateServiceJob and
+#: CommonErrors).
 _REFUSALS = frozenset({"AccessDeniedException", "ClientException", "ValidationException"})
 
 logger = logging.getLogger(__name__)
@@ -73,13 +75,24 @@ class AwsBatch:
         return Shares(shares=shares, odd=len(rows) - len(shares))
 
     def set_priority(self, job: str, priority: int) -> None:
-        with asking("UpdateServiceJob"):
-            try:
-                self._client.update_service_job(jobId=job, schedulingPriority=priority)
-            except ClientError as error:
-                if code(error) in _REFUSALS:
-                    raise Denied(f"UpdateServiceJob: {code(error)}: {message(error)}") from error
-                raise
+        with _acting("UpdateServiceJob"):
+            self._client.update_service_job(jobId=job, schedulingPriority=priority)
+
+    def terminate(self, job: str, reason: str) -> None:
+        with _acting("TerminateServiceJob"):
+            self._client.terminate_service_job(jobId=job, reason=reason)
+
+
+@contextmanager
+def _acting(operation: str) -> Iterator[None]:
+    """``asking``, and Denied for what says no."""
+    with asking(operation):
+        try:
+            yield
+        except ClientError as error:
+            if code(error) in _REFUSALS:
+                raise Denied(f"{operation}: {code(error)}: {message(error)}") from error
+            raise
 
 
 def _knows_no_such_job(error: ClientError) -> bool:

@@ -26,11 +26,12 @@ class SqsWishQueue:
         self._client = client
         self._url = url
 
-    def send(self, job: str, version: int, once: str) -> None:
+    def send(self, job: str, wish: int | str, once: str) -> None:
+        kind = "version" if isinstance(wish, int) else "termination"
         with asking("SendMessage"):
             self._client.send_message(
                 QueueUrl=self._url,
-                MessageBody=json.dumps({"job": job, "version": version}),
+                MessageBody=json.dumps({"job": job, kind: wish}),
                 MessageGroupId=job,
                 MessageDeduplicationId=hashlib.sha256(once.encode()).hexdigest(),
             )
@@ -59,14 +60,14 @@ class SqsDeadLetters:
         with asking("SendMessage"):
             self._client.send_message(
                 QueueUrl=self._url,
-                MessageBody=_accepted(body),
+                MessageBody=accepted(body),
                 MessageAttributes={
-                    "reason": {"DataType": "String", "StringValue": _accepted(reason[:LONGEST_REASON])},
-                    "origin": {"DataType": "String", "StringValue": _accepted(origin[:LONGEST_ORIGIN])},
+                    "reason": {"DataType": "String", "StringValue": accepted(reason[:LONGEST_REASON])},
+                    "origin": {"DataType": "String", "StringValue": accepted(origin[:LONGEST_ORIGIN])},
                 },
             )
 
 
-def _accepted(text: str) -> str:
+def accepted(text: str) -> str:
     """``text`` as SQS takes it: odd characters replaced, and never empty."""
     return re.sub(_REFUSED, "\ufffd", text) or "(empty)"

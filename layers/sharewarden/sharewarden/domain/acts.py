@@ -6,9 +6,16 @@ Both are written into the job's record as wishes; only ``apply`` carries them ou
 from typing import Literal
 
 from .base import Frozen
-from .decide import Decision
+from .boosts import ended_boosts, is_settled, wish_again
+from .decide import Decision, with_ledger
+from .facts import boost_ended_fact, termination_dropped_fact
+from .observation import TERMINAL
 from .policy import Policy
-from .record import JobRecord
+from .priority import MOST_LIVE_DEMOTIONS, Boost, PriorityLedger, demotions, end_boosts, with_boost
+from .record import JobRecord, status
+from .termination import TerminationWish, changed, open_terminations, with_termination
+
+WITHDRAWN = "its rule holds again, or is no longer in force"
 
 
 class Act(Frozen):
@@ -26,8 +33,17 @@ class Act(Frozen):
 
 
 def begin(record: JobRecord, act: Act, policy: Policy, now: int) -> Decision:
-    """The record with the act wished for. The same id twice changes nothing."""
-    raise NotImplementedError
+    """The record with the act wished for. The same id twice changes nothing, even once the act has ended.
+
+    Neither does an act on a job that has ended or that is of a protected share, nor one for which there is no
+    room: it can begin when another has ended.
+    """
+    protected = policy.share(record.queue, record.share).protected
+    if protected or record.classic or status(record) in TERMINAL:
+        return Decision(record=record)
+    if act.kind == "terminate":
+        return Decision(record=_with_termination(record, act, now))
+    return Decision(record=_lowered(record, act, policy, now))
 
 
 def end(record: JobRecord, ids: frozenset[str], policy: Policy, now: int) -> Decision:
@@ -35,4 +51,55 @@ def end(record: JobRecord, ids: frozenset[str], policy: Policy, now: int) -> Dec
 
     Unknown ids are ignored. A termination that was sent already is not taken back.
     """
-    raise NotImplementedError
+    withdrawn = withdraw_terminations(record, ids, WITHDRAWN, policy, now)
+    cleared = _cleared(withdrawn.record, ids, policy, now)
+    return Decision(record=cleared.record, facts=withdrawn.facts + cleared.facts)
+
+
+def withdraw_terminations(
+    record: JobRecord, ids: frozenset[str], why: str, policy: Policy, now: int
+) -> Decision:
+    """The record without those terminations, as far as they were not sent."""
+    wishes = record.terminations
+    mine = [wish for wish in open_terminations(wishes) if wish.id in ids and wish.sent_at is None]
+    for wish in mine:
+        wishes = changed(wishes, wish.id, end="withdrawn", ended_at=now)
+    facts = tuple(termination_dropped_fact(record, wish, why, policy, now) for wish in mine)
+    return Decision(record=record.model_copy(update={"terminations": wishes}), facts=facts)
+
+
+def _with_termination(record: JobRecord, act: Act, now: int) -> JobRecord:
+    wish = TerminationWish(
+        id=act.id, label=act.label, reason=act.reason, created_at=now, not_before=act.not_before
+    )
+    return record.model_copy(update={"terminations": with_termination(record.terminations, wish)})
+
+
+def _lowered(record: JobRecord, act: Act, policy: Policy, now: int) -> JobRecord:
+    if len(demotions(record.priority)) >= MOST_LIVE_DEMOTIONS:
+        return record
+    by = f"guardrail:{act.label}"
+    boost = Boost(id=act.id, kind="guardrail", amount=-act.points, by=by, reason=act.reason, since=now)
+    ledger = with_boost(record.priority, boost)
+    if ledger == record.priority:
+        return record
+    lowered = with_ledger(record, ledger)
+    if not is_settled(lowered):
+        return lowered  # the sweep wishes for it, once a base is known
+    return wish_again(lowered, policy, now, actor=by, reason=act.reason, paced=True)
+
+
+def _cleared(record: JobRecord, ids: frozenset[str], policy: Policy, now: int) -> Decision:
+    ledger, ended = _without(record.priority, ids, now)
+    cleared = with_ledger(record, ledger)
+    if not ended:
+        return Decision(record=record)
+    if is_settled(cleared):
+        return ended_boosts(cleared, ended, policy, now)
+    return Decision(record=cleared, facts=tuple(boost_ended_fact(cleared, one, policy) for one in ended))
+
+
+def _without(
+    ledger: PriorityLedger, ids: frozenset[str], now: int
+) -> tuple[PriorityLedger, tuple[Boost, ...]]:
+    return end_boosts(ledger, ids & {boost.id for boost in demotions(ledger)}, "cleared", now)

@@ -1,4 +1,6 @@
-"""When a boost ends and what that sets off, and how a wish dies."""
+"""When a boost ends and what that sets off, what a wish waits for, and how it dies."""
+
+from typing import Literal
 
 from .decide import Decision, with_ledger
 from .facts import boost_ended_fact, wish_dropped_fact
@@ -9,6 +11,7 @@ from .priority import (
     Boost,
     PriorityLedger,
     Wish,
+    demotions,
     end_boosts,
     live_boosts,
     refuse,
@@ -30,23 +33,58 @@ def hold_until(record: JobRecord, boost: Boost, policy: Policy) -> int | None:
     Events are cut to whole seconds, so a dispatch may look a second older than it was. After the boost's
     time one more dispatch is held and no other: a job that starts again and again would keep it for ever.
     """
-    if boost.waived is not None:
+    if boost.waived is not None or boost.amount < 0:
         return None
     dispatched = dispatched_since(record)
     if dispatched is None or dispatched + SECOND <= boost.since:
         return None
     start = dispatched if boost.held_from is None else min(dispatched, boost.held_from + SECOND)
-    return start + max(policy.hold, policy.share(record.queue, record.share).min_runtime)
+    return start + _held_for(record, policy)
+
+
+def _held_for(record: JobRecord, policy: Policy) -> int:
+    """How long a dispatched job is not to be made a likelier victim."""
+    return max(policy.hold, policy.share(record.queue, record.share).min_runtime)
+
+
+def demotion_from(record: JobRecord, policy: Policy) -> int | None:
+    """From when a guardrail may lower the job; None: at once, since it waits or nothing lowers it.
+
+    A dispatched one is left alone as long as a boost that started it would be held, whoever started it.
+    """
+    dispatched = dispatched_since(record)
+    if dispatched is None or not demotions(record.priority):
+        return None
+    return dispatched + _held_for(record, policy)
+
+
+def lowering_from(record: JobRecord, policy: Policy) -> int | None:
+    """From when on the job may be lowered at all; None when nothing holds it."""
+    holds = [hold_until(record, boost, policy) for boost in record.priority.boosts]
+    return max((at for at in (*holds, demotion_from(record, policy)) if at is not None), default=None)
 
 
 def lowering_waits(record: JobRecord, wish: Wish, policy: Policy, now: int) -> bool:
-    """True while the wish would lower a job that a boost has started, even one that has ended meanwhile.
+    """True while the wish would lower a job that must not be lowered yet.
 
-    The job may be dispatched between the end of the boost and the moment at which ``apply`` acts on it.
+    A boost has started it, even one that has ended meanwhile: the job may be dispatched between the end of
+    the boost and the moment at which ``apply`` acts on it. Or a guardrail lowers it.
     """
     if wish.value >= (record.priority.confirmed or 0):
         return False
-    return any((hold_until(record, boost, policy) or 0) > now for boost in record.priority.boosts)
+    return (lowering_from(record, policy) or 0) > now
+
+
+def waits(record: JobRecord, policy: Policy) -> Literal["paused", "shadow"] | None:
+    """Why the job's priority may not be changed now; None when it may.
+
+    A bump of people needs ``bumps: enforce``. A guardrail's act was decided in enforce mode, or it would not
+    be there; it, and every way back to the base, need that anything of the queue is enforced.
+    """
+    bumped = any(boost.kind == "human" for boost in live_boosts(record.priority))
+    if bumped and not policy.paused and policy.queue(record.queue).bumps == "shadow":
+        return "shadow"
+    return policy.stops(record.queue)
 
 
 def end_due_boosts(record: JobRecord, policy: Policy, now: int) -> Decision:
@@ -55,16 +93,35 @@ def end_due_boosts(record: JobRecord, policy: Policy, now: int) -> Decision:
     A wish that died without effect is renewed here, so no boost and no restore is forgotten. Nothing is
     wished while the job has ended, its base is unknown, or somebody else's priority is settling.
     """
-    unsettled = record.priority.base is None or record.priority.suspect is not None
-    if unsettled or status(record) in TERMINAL:
+    if not is_settled(record):
         return Decision(record=record)
     record = _note_holds(record)
     due = [boost for boost in live_boosts(record.priority) if _is_over(record, boost, policy, now)]
     ledger, ended = _end(record.priority, due, now)
-    actor = ended[0].by if ended else OURSELVES
-    reason = f"boost {ended[0].end}: {ended[0].reason}" if ended else "an earlier wish had no effect"
-    record = wish_again(with_ledger(record, ledger), policy, now, actor=actor, reason=reason)
+    return ended_boosts(with_ledger(record, ledger), ended, policy, now)
+
+
+def ended_boosts(record: JobRecord, ended: tuple[Boost, ...], policy: Policy, now: int) -> Decision:
+    """The record with the wish for what is left, and the facts of those that ended."""
+    actor, reason, paced = _cause(record.priority, ended)
+    record = wish_again(record, policy, now, actor=actor, reason=reason, paced=paced)
     return Decision(record=record, facts=tuple(boost_ended_fact(record, boost, policy) for boost in ended))
+
+
+def is_settled(record: JobRecord) -> bool:
+    """Whether a wish may be written: the job goes on, its base is known, and nobody else's value settles."""
+    ledger = record.priority
+    return ledger.base is not None and ledger.suspect is None and status(record) not in TERMINAL
+
+
+def _cause(ledger: PriorityLedger, ended: tuple[Boost, ...]) -> tuple[str, str, bool]:
+    """Who asks for the wish and why, and whether it is a guardrail's."""
+    if ended:
+        return ended[0].by, f"boost {ended[0].end}: {ended[0].reason}", ended[0].kind == "guardrail"
+    lowering = demotions(ledger)[:1]
+    if lowering:
+        return lowering[0].by, lowering[0].reason, True
+    return OURSELVES, "an earlier wish had no effect", False
 
 
 def _note_holds(record: JobRecord) -> JobRecord:
@@ -81,11 +138,29 @@ def _note_holds(record: JobRecord) -> JobRecord:
     return with_ledger(record, record.priority.model_copy(update={"boosts": boosts}))
 
 
-def wish_again(record: JobRecord, policy: Policy, now: int, *, actor: str, reason: str) -> JobRecord:
+def wish_again(
+    record: JobRecord, policy: Policy, now: int, *, actor: str, reason: str, paced: bool
+) -> JobRecord:
     """The record with the wish that its boosts ask for under this policy."""
-    bands = policy.queue(record.queue).bands
-    ledger = wish_for(record.priority, bands, actor=actor, reason=reason, now=now, life=policy.wish_life)
+    ledger = wish_for(
+        record.priority,
+        policy.queue(record.queue).bands,
+        actor=actor,
+        reason=reason,
+        now=now,
+        life=policy.wish_life,
+    )
+    if paced and ledger.wish is not None and ledger.version > record.priority.version:
+        ledger = ledger.model_copy(update={"wish": ledger.wish.model_copy(update={"paced": True})})
     return with_ledger(record, ledger)
+
+
+def expire_wish(record: JobRecord, policy: Policy, now: int) -> Decision:
+    """The record without a wish whose time ran out. That of a guardrail counts from its release."""
+    wish = record.priority.wish
+    if wish is None or wish.paced or now <= wish.not_after:
+        return Decision(record=record)
+    return drop_wish(record, wish, TOO_LATE, policy, now)
 
 
 def drop_wish(record: JobRecord, wish: Wish, why: str, policy: Policy, now: int) -> Decision:

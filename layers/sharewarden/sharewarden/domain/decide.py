@@ -14,16 +14,24 @@ from .facts import (
     preemption_facts,
     priority_fact,
     reopened_fact,
+    terminated_fact,
 )
 from .notice import Notice
 from .observation import JobDescription
 from .policy import Policy
 from .priority import Done, Drift, PriorityLedger, end_boosts, live_boosts, read
 from .record import JobRecord, absorb, settle_end
+from .termination import (
+    Terminations,
+    TerminationWish,
+    end_open,
+    read_terminations,
+    settle_terminations,
+)
 
 #: One commit holds a hundred actions, and a sweep decides twice before it: of two facts each, these leave
 #: room for the rest. What is left over is due again at the next look.
-PREEMPTIONS_AT_ONCE = 15
+PREEMPTIONS_AT_ONCE = 12
 
 
 class Decision(Frozen):
@@ -62,8 +70,9 @@ def decide_read(record: JobRecord, description: JobDescription, policy: Policy) 
     opened = (reopened_fact(record, before, policy, description.read_at),) * (
         record.reopened - before.reopened
     )
-    decision = _decide_priority(record, description, policy)
-    return Decision(record=decision.record, facts=opened + decision.facts)
+    done = _terminated(record, read_terminations(record.terminations, description), policy)
+    decision = _decide_priority(done.record, description, policy)
+    return Decision(record=decision.record, facts=opened + done.facts + decision.facts)
 
 
 def _decide_priority(record: JobRecord, description: JobDescription, policy: Policy) -> Decision:
@@ -93,10 +102,11 @@ def with_ledger(record: JobRecord, ledger: PriorityLedger) -> JobRecord:
 
 
 def let_go(record: JobRecord, policy: Policy, at: int) -> Decision:
-    """A job that ended, or that Batch has forgotten, needs no boost and no wish."""
+    """A job that ended, or that Batch has forgotten, needs no boost, no wish and no termination."""
     live = frozenset(boost.id for boost in live_boosts(record.priority))
     ledger, ended = end_boosts(record.priority, live, "job-ended", at)
     record = with_ledger(record, ledger.model_copy(update={"wish": None}))
+    record = record.model_copy(update={"terminations": end_open(record.terminations, "job-ended", at)})
     return Decision(record=record, facts=tuple(boost_ended_fact(record, boost, policy) for boost in ended))
 
 
@@ -123,8 +133,28 @@ def _end(record: JobRecord, policy: Policy) -> Decision:
     return Decision(record=record.model_copy(update={"end_audited": True}), facts=(fact,))
 
 
+def _termination_of_ended(record: JobRecord, policy: Policy) -> Decision:
+    if record.end is None:
+        return Decision(record=record)
+    settled = settle_terminations(record.terminations, record.end.reason, record.end.at)
+    return _terminated(record, settled, policy)
+
+
+def _terminated(
+    record: JobRecord, settled: tuple[Terminations, TerminationWish | None], policy: Policy
+) -> Decision:
+    wishes, done = settled
+    facts = () if done is None else (terminated_fact(record, done, policy),)
+    return Decision(record=record.model_copy(update={"terminations": wishes}), facts=facts)
+
+
 def _boosts_of_ended(record: JobRecord, policy: Policy) -> Decision:
     return Decision(record=record) if record.end is None else let_go(record, policy, record.end.at)
 
 
-_STEPS: tuple[Callable[[JobRecord, Policy], Decision], ...] = (_preemptions, _end, _boosts_of_ended)
+_STEPS: tuple[Callable[[JobRecord, Policy], Decision], ...] = (
+    _preemptions,
+    _termination_of_ended,
+    _end,
+    _boosts_of_ended,
+)

@@ -10,7 +10,7 @@ from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, WrapVa
 from .base import Frozen, last_part
 from .durations import Duration
 from .rules import CUSTOM, rule_class
-from .rules.base import Guardrail, Mode
+from .rules.base import ACTING, Guardrail, Mode
 from .stored import HOUR, MINUTE
 
 Priority = Field(ge=0, le=9999)
@@ -151,11 +151,22 @@ class Policy(Frozen):
         """The rules of the queue, or the safe defaults when the policy does not name it."""
         return self.queues.get(last_part(arn), QueuePolicy())
 
-    def waits(self, queue: str) -> Literal["paused", "shadow"] | None:
-        """Why nothing may be sent to the queue's jobs now; None when it may."""
+    def stops(self, queue: str) -> Literal["paused", "shadow"] | None:
+        """Why nothing at all may be done to the queue's jobs now; None when something is enforced there."""
         if self.paused:
             return "paused"
-        return "shadow" if self.queue(queue).bumps == "shadow" else None
+        rules = self.queue(queue)
+        modes = {rules.mode, rules.bumps} | {entry.mode for entry in self.guardrails if entry.covers(queue)}
+        return None if "enforce" in modes else "shadow"
+
+    def acting(self, queue: str) -> tuple[str, ...]:
+        """The guardrails that may act on jobs of the queue: others record and tell, or are in shadow mode."""
+        mode = self.queue(queue).mode
+        return tuple(
+            entry.label
+            for entry in self.guardrails
+            if entry.action in ACTING and entry.covers(queue) and (entry.mode or mode) == "enforce"
+        )
 
     def share(self, queue: str, share: str | None) -> SharePolicy:
         """The rules of a share, or the defaults."""

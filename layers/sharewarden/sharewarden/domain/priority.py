@@ -23,17 +23,22 @@ MOST_REFUSALS = 3
 REST = HOUR
 #: A commit has room for so many ends of boosts; more boosts than this at once help nobody.
 MOST_LIVE_BOOSTS = 10
+#: Those of guardrails have room of their own, or bumps could crowd them out.
+MOST_LIVE_DEMOTIONS = 5
 #: Boosts that ended are kept for explanations up to this many.
 KEPT_ENDED_BOOSTS = 20
 
-BoostEnd = Literal["expired", "revoked", "superseded", "job-ended", "refused"]
+BoostEnd = Literal["expired", "revoked", "superseded", "job-ended", "refused", "cleared"]
 
 
 class Boost(Frozen):
-    """Points added to a job's base. ``id`` is that of the request that asked for it."""
+    """Points added to a job's base. ``id`` is that of the request or act that asked for it.
+
+    A ``guardrail`` takes points away (a negative ``amount``) for as long as its rule is broken.
+    """
 
     id: str
-    kind: Literal["human", "automatic"]
+    kind: Literal["human", "automatic", "guardrail"]
     amount: int
     by: str
     reason: str
@@ -60,6 +65,8 @@ class Wish(Frozen):
     not_after: int
     refusals: int = 0
     """How often AWS has refused to do it."""
+    paced: bool = False
+    """A guardrail's: only a sweep gives it to ``apply``, and ``not_after`` counts from then."""
 
 
 class Sent(Frozen):
@@ -71,6 +78,8 @@ class Sent(Frozen):
     actor: str
     reason: str
     at: int
+    may_evict: bool = False
+    """It lowers a dispatched job, which makes that a likelier victim of preemption."""
 
 
 class Suspect(Frozen):
@@ -144,6 +153,12 @@ def with_boost(ledger: PriorityLedger, boost: Boost) -> PriorityLedger:
     return ledger.model_copy(update={"boosts": _bounded((*ledger.boosts, boost))})
 
 
+def demotions(ledger: PriorityLedger) -> tuple[Boost, ...]:
+    """The live boosts of guardrails, the deepest first."""
+    lowering = (boost for boost in live_boosts(ledger) if boost.kind == "guardrail")
+    return tuple(sorted(lowering, key=lambda boost: (boost.amount, boost.since, boost.id)))
+
+
 def end_boosts(
     ledger: PriorityLedger, ids: frozenset[str], why: BoostEnd, at: int
 ) -> tuple[PriorityLedger, tuple[Boost, ...]]:
@@ -164,7 +179,7 @@ def revoke(ledger: PriorityLedger, request: str, at: int) -> PriorityLedger:
 
 def revoke_all(ledger: PriorityLedger, request: str, at: int) -> PriorityLedger:
     """The same for every boost, whoever gave it."""
-    return _due_now(ledger, frozenset({"human", "automatic"}), request, at)
+    return _due_now(ledger, frozenset({"human", "automatic", "guardrail"}), request, at)
 
 
 def waive(ledger: PriorityLedger, request: str) -> PriorityLedger:
@@ -201,7 +216,12 @@ def wish_for(
         return ledger.model_copy(update={"wish": None})
     version = ledger.version + 1
     wish = Wish(
-        version=version, value=value, actor=actor, reason=reason, created_at=now, not_after=now + life
+        version=version,
+        value=value,
+        actor=actor,
+        reason=reason,
+        created_at=now,
+        not_after=now + life,
     )
     return ledger.model_copy(update={"version": version, "wish": wish})
 
@@ -230,7 +250,7 @@ def refuse(ledger: PriorityLedger, bands: Bands, now: int) -> tuple[PriorityLedg
     return end_boosts(ledger.model_copy(update={"wish": None, "refusal": resting}), raising, "refused", now)
 
 
-def intend(ledger: PriorityLedger, now: int) -> PriorityLedger:
+def intend(ledger: PriorityLedger, now: int, *, dispatched: bool = False) -> PriorityLedger:
     """The ledger that remembers the open wish's value as ours: committed before it is sent.
 
     Whoever commits this sends the value, and nobody else may before ``IN_FLIGHT`` has passed. Raises
@@ -246,6 +266,7 @@ def intend(ledger: PriorityLedger, now: int) -> PriorityLedger:
         actor=wish.actor,
         reason=wish.reason,
         at=now,
+        may_evict=dispatched and wish.value < ledger.confirmed,
     )
     return ledger.model_copy(update={"sent": sent})
 

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from .attempts import Attempt
 from .audit import AuditFact, subject_key
-from .boosts import TOO_LATE, drop_wish, end_due_boosts
+from .boosts import end_due_boosts, expire_wish
 from .decide import Decision, decide, let_go
 from .facts import gap_fact, timeline_fact
 from .gaps import forgotten_preemptions, unexplained_preemptions
@@ -20,6 +20,7 @@ from .record import (
     status,
 )
 from .stored import DAY, MINUTE, Stored
+from .termination import open_terminations
 
 #: Events later than this are no longer waited for: what they did not bring is a gap.
 SETTLE = 10 * MINUTE
@@ -48,6 +49,8 @@ class SweepState(Stored):
     finished_at: int = 0
     """When a sweep last came to its end, for whoever asks whether they still do."""
     adopted: tuple[str, ...] = ()
+    backlog_since: int = 0
+    """The sweep that first left acts to the next one because of the blast radius; 0: none are left."""
 
     @property
     def key(self) -> str:
@@ -79,6 +82,7 @@ def needs_read(record: JobRecord, listed: JobSummary | None, *, whole: bool) -> 
     ours = (ledger.wish, ledger.sent, ledger.suspect)
     return (
         any(one is not None for one in ours)
+        or bool(open_terminations(record.terminations))
         or bool(live_boosts(ledger))
         or lags(record, listed, whole=whole)
         or doubtful(record)
@@ -95,7 +99,7 @@ def housekeeping(record: JobRecord, policy: Policy, now: int, *, may_act: bool) 
     """Everything that time alone makes due for one record."""
     decision = decide(settle_end_read(record, now, SETTLE), policy)
     record, facts = decision.record, decision.facts
-    for step in (_expire_wish, *([end_due_boosts] if may_act else []), _gaps, _close, _close_silent):
+    for step in (expire_wish, *([end_due_boosts] if may_act else []), _gaps, _close, _close_silent):
         decision = step(record, policy, now)
         record, facts = decision.record, facts + decision.facts
     return Decision(record=record, facts=facts)
@@ -140,13 +144,6 @@ def _disagrees(record: JobRecord, listed: JobSummary) -> bool:
     known = {attempt.training_job for attempt in record.attempts}
     dispatched_unknown = listed.status in DISPATCHED and listed.attempt and listed.attempt not in known
     return listed.status != status(record) or bool(dispatched_unknown)
-
-
-def _expire_wish(record: JobRecord, policy: Policy, now: int) -> Decision:
-    wish = record.priority.wish
-    if wish is None or now <= wish.not_after:
-        return Decision(record=record)
-    return drop_wish(record, wish, TOO_LATE, policy, now)
 
 
 def _has_gaps(record: JobRecord) -> bool:

@@ -17,6 +17,7 @@ from sharewarden.domain.policy import Policy
 from sharewarden.domain.priority import (
     MOST_LIVE_BOOSTS,
     Boost,
+    demotions,
     effective,
     live_boosts,
     revoke,
@@ -139,7 +140,7 @@ def _bump(request: BumpRequest, record: JobRecord, policy: Policy, now: int) -> 
     before = effective(ledger, rules.bands)
     if any(boost.id == request.id for boost in ledger.boosts):
         return Decision(record=record), _answer(record, rules.bumps, before, before)
-    if len(live_boosts(ledger)) >= MOST_LIVE_BOOSTS:
+    if len(live_boosts(ledger)) - len(demotions(ledger)) >= MOST_LIVE_BOOSTS:
         raise Refused(f"{record.name} has {MOST_LIVE_BOOSTS} bumps already: take them back first (unbump)")
     base, highest = ledger.base or 0, rules.bands.human.highest
     asked = _points(record, request, base)

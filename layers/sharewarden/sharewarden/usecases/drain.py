@@ -1,25 +1,30 @@
-"""Before Sharewarden is taken away: every boost ends, every job goes back to its base.
+"""Before Sharewarden is taken away: every boost ends, every job goes back to its base, no act is left open.
 
 The same path as any end of a boost: the boost is marked, a wish is written, ``apply`` carries it out (design
-law 3). A hold is kept (law 5), unless a person gives it up.
+law 3). A hold is kept (law 5), unless a person gives it up. What guardrails have lowered is taken back too, so
+none may act any longer: each sweep would lower other jobs meanwhile.
 """
 
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import reduce
 
 from pydantic import Field
 
+from sharewarden.domain.acts import withdraw_terminations
 from sharewarden.domain.audit import AuditFact, subject_key
-from sharewarden.domain.base import Frozen
-from sharewarden.domain.boosts import end_due_boosts, hold_until
-from sharewarden.domain.decide import Decision, decide_read, with_ledger
+from sharewarden.domain.base import Frozen, last_part
+from sharewarden.domain.boosts import end_due_boosts, hold_until, waits
+from sharewarden.domain.decide import Decision, decide_read, joined, with_ledger
 from sharewarden.domain.facts import job_fact
 from sharewarden.domain.observation import TERMINAL, JobDescription
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.priority import PriorityLedger, effective, live_boosts, revoke_all, waive
 from sharewarden.domain.record import JobRecord, status
+from sharewarden.domain.termination import open_terminations, under_way
 from sharewarden.ports import Runtime, Unavailable
 
+from .bump import Refused
 from .change import change
 from .wake import wake
 
@@ -47,8 +52,9 @@ class Remaining(Frozen):
 
 
 def standing(runtime: Runtime) -> tuple[Remaining, ...]:
-    """The jobs that a drain would have to do with. Nothing is changed. Raises Unavailable."""
+    """The jobs that a drain would have to do with. Nothing is changed. Raises Refused, Unavailable."""
     policy, now = runtime.policies.current(), runtime.clock.now()
+    _check(runtime, policy)
     seen = (_remaining(record, policy, now) for record in _concerned(runtime))
     return tuple(one for one in seen if one is not None)
 
@@ -57,21 +63,33 @@ def drain(runtime: Runtime, request: DrainRequest) -> tuple[Remaining, ...]:
     """End every boost and ask for every base; the jobs that are not there yet. Call it until there are none.
 
     Each call finds what was given since the last one. Raises Unavailable when the records or the policy
-    could not be read; a job that Batch does not tell about is among those that remain.
+    could not be read, and Refused while guardrails act; a job that Batch does not tell about is among those
+    that remain.
     """
+    _check(runtime, runtime.policies.current())
     return tuple(one for record in list(_concerned(runtime)) if (one := _one(runtime, request, record)))
+
+
+def _check(runtime: Runtime, policy: Policy) -> None:
+    acting = {queue: policy.acting(queue) for queue in sorted(runtime.queues)}
+    if named := [f"{', '.join(labels)} on {last_part(queue)}" for queue, labels in acting.items() if labels]:
+        raise Refused(
+            f"guardrails still act: {'; '.join(named)}. First push a policy that has them in shadow mode, or "
+            "not at all; bumps stay in enforce mode and nothing is paused, or no job could go back to its base"
+        )
 
 
 def _concerned(runtime: Runtime) -> Iterator[JobRecord]:
     for queue in sorted(runtime.queues):
         for record in runtime.ledger.open_items(JobRecord, queue):
-            if status(record) not in TERMINAL and not _at_base(record.priority):
+            if status(record) not in TERMINAL and not _at_rest(record):
                 yield record
 
 
-def _at_base(ledger: PriorityLedger) -> bool:
-    under_way = ledger.wish or ledger.sent
-    return not live_boosts(ledger) and under_way is None and ledger.confirmed == ledger.base
+def _at_rest(record: JobRecord) -> bool:
+    ledger = record.priority
+    under_way = ledger.wish or ledger.sent or open_terminations(record.terminations)
+    return not live_boosts(ledger) and not under_way and ledger.confirmed == ledger.base
 
 
 def _one(runtime: Runtime, request: DrainRequest, record: JobRecord) -> Remaining | None:
@@ -96,9 +114,15 @@ def _step(
     read = decide_read(record, description, policy)
     if status(read.record) in TERMINAL:
         return read
-    revoked = _revoked(read.record, request, policy, now)
-    ended = end_due_boosts(revoked.record, policy, now)
-    return Decision(record=ended.record, facts=read.facts + revoked.facts + ended.facts)
+    withdrawn = _withdrawn(read.record, request, policy, now)
+    revoked = _revoked(withdrawn.record, request, policy, now)
+    return reduce(joined, (read, withdrawn, revoked, end_due_boosts(revoked.record, policy, now)))
+
+
+def _withdrawn(record: JobRecord, request: DrainRequest, policy: Policy, now: int) -> Decision:
+    acts = frozenset(wish.id for wish in open_terminations(record.terminations))
+    why = f"withdrawn by {request.actor}: {request.reason}"
+    return withdraw_terminations(record, acts, why, policy, now)
 
 
 def _revoked(record: JobRecord, request: DrainRequest, policy: Policy, now: int) -> Decision:
@@ -140,7 +164,7 @@ def _held_until(record: JobRecord, policy: Policy, now: int) -> int | None:
 
 
 def _remaining(record: JobRecord, policy: Policy, now: int) -> Remaining | None:
-    if status(record) in TERMINAL or _at_base(record.priority):
+    if status(record) in TERMINAL or _at_rest(record):
         return None
     until = _held_until(record, policy, now)
     return _told(record, _why(record, policy, held=until is not None), until)
@@ -156,10 +180,12 @@ def _why(record: JobRecord, policy: Policy, *, held: bool) -> str:
     ledger = record.priority
     if ledger.suspect is not None:
         return f"somebody else just set {ledger.suspect.value}: it becomes the base when it has settled"
-    if waits := policy.waits(record.queue):
-        return _WAITS[waits]
+    if reason := waits(record, policy):
+        return _WAITS[reason]
     if held:
         return "held: a boost has started the job, and lowering it now would make it a likelier victim"
+    if under_way(record.terminations) is not None:
+        return "was to be terminated, and Batch has not shown that yet"
     return _under_way(ledger)
 
 

@@ -9,19 +9,19 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from functools import partial
 
-from sharewarden.domain.decide import Decision
-from sharewarden.domain.record import JobRecord
 from sharewarden.domain.stored import MINUTE
 from sharewarden.domain.sweeping import SweepState, digest, portions
 from sharewarden.ports import Conflict, Runtime
 
-from .change import change
 from .look import Found, Question, look
+from .notify import remind
+from .release import release
 from .tend import ask, meet, tend
 from .untraced import give_up_untraced, untraced_for_long
-from .wake import wake
 from .walk import Limits, MustStop, Report, Walk
 
+#: Notices of one queue that a sweep brings back at most; ``notify`` tells those that are alike together.
+REMINDERS = 100
 #: Longer than the function may run (240 s in the template), so that no lease ends under a living holder.
 LEASE = 5 * MINUTE
 
@@ -37,11 +37,13 @@ def sweep(runtime: Runtime, holder: str, limits: Limits) -> Report:
     if state is None:
         return Report(leased_elsewhere=True)
     walk = Walk(runtime, policy, limits, holder, now)
+    walk.apart("the notices", partial(_remind, walk, queues))
     first = state.next_queue % len(queues)
     with suppress(MustStop):
         _work(walk, _look(walk, queues[first:] + queues[:first]))
+        walk.whole = True
     walk.apart("the untraced jobs", partial(_untraced, walk))
-    _wake(walk)
+    release(walk)
     with suppress(MustStop):
         _finish(walk)
     return walk.report
@@ -64,7 +66,10 @@ def _finish(walk: Walk) -> None:
     """Write the digest of what was adopted, and let the lease go."""
     state, now = walk.own_state(), walk.runtime.clock.now()
     facts = [digest(state.adopted, walk.started_at, walk.policy, now)] if state.adopted else []
-    free = state.model_copy(update={"holder": None, "until": 0, "adopted": (), "finished_at": now})
+    update = {"holder": None, "until": 0, "adopted": (), "finished_at": now}
+    if walk.whole and not (walk.report.left or walk.report.unread):
+        update["backlog_since"] = 0
+    free = state.model_copy(update=update)
     walk.runtime.ledger.commit([free], facts, now)
 
 
@@ -100,41 +105,12 @@ def _each(walk: Walk, questions: Iterable[Question], work: Callable[[Walk, Quest
         walk.apart(question.job, partial(work, walk, question))
 
 
+def _remind(walk: Walk, queues: list[str]) -> None:
+    """Before this sweep finds anything: what it finds it sends itself."""
+    for queue in queues:
+        walk.report.reminded += remind(walk.runtime, queue, walk.started_at, REMINDERS)
+
+
 def _untraced(walk: Walk) -> None:
     for waiting in untraced_for_long(walk.runtime, walk.started_at):
         walk.apart(waiting.job, partial(give_up_untraced, walk.runtime, waiting, walk.started_at))
-
-
-def _wake(walk: Walk) -> None:
-    """Bring open wishes back to ``apply``: what lowers goes first, the blast radius is the limit (law 4).
-
-    Each kind in the order of waking, longest ago first: a wish that is refused goes behind the others.
-    """
-    waiting = sorted(walk.wishes, key=lambda record: (record.woken_at, record.job))
-    kinds = [[record for record in waiting if _raises(record) is up] for up in (False, True)]
-    sizes = portions(walk.policy.blast_radius.of(walk.report.records), [len(kind) for kind in kinds])
-    walk.report.oldest_wish_ms = max((_age(walk, record) for record in waiting), default=0)
-    walk.report.left += len(waiting) - sum(sizes)
-    for kind, size in zip(kinds, sizes, strict=True):
-        for record in kind[:size]:
-            walk.apart(record.job, partial(_wake_one, walk, record))
-
-
-def _wake_one(walk: Walk, record: JobRecord) -> None:
-    wake(walk.runtime, record, again=str(walk.started_at))
-    walk.report.woken += 1
-    change(walk.runtime, record.job, partial(_woken, now=walk.started_at))
-
-
-def _woken(record: JobRecord, now: int) -> Decision:
-    return Decision(record=record.model_copy(update={"woken_at": now}))
-
-
-def _age(walk: Walk, record: JobRecord) -> int:
-    wish = record.priority.wish
-    return 0 if wish is None else walk.started_at - wish.created_at
-
-
-def _raises(record: JobRecord) -> bool:
-    ledger = record.priority
-    return ledger.wish is not None and ledger.wish.value > (ledger.confirmed or 0)

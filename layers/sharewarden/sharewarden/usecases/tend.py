@@ -1,5 +1,6 @@
 """The sweep's work on one job: ask Batch, settle the record with the answer, let time do its work."""
 
+from sharewarden.domain.boosts import waits
 from sharewarden.domain.decide import Decision, decide_read
 from sharewarden.domain.observation import JobDescription
 from sharewarden.domain.record import JobRecord
@@ -33,14 +34,11 @@ def meet(walk: Walk, question: Question) -> None:
 
 def tend(walk: Walk, job: str, description: JobDescription | None = None, *, gone: bool = False) -> None:
     """Settle one record with what Batch said, or with its not knowing the job (``gone``)."""
-    may_act = description is not None and walk.policy.waits(description.queue) is None
-    decision = change(
-        walk.runtime, job, lambda record: _settle(walk, record, description, gone=gone, may_act=may_act)
-    )
+    decision = change(walk.runtime, job, lambda record: _settle(walk, record, description, gone=gone))
     walk.report.closed += decision.record.closed_at == walk.started_at
     walk.report.repaired += (gone or description is not None) and bool(decision.facts)
-    if may_act and decision.record.priority.wish is not None:
-        walk.wishes.append(decision.record)
+    if description is not None:
+        walk.read.append(decision.record)
 
 
 def _described(walk: Walk, question: Question) -> JobDescription | None:
@@ -51,9 +49,7 @@ def _described(walk: Walk, question: Question) -> JobDescription | None:
     return description
 
 
-def _settle(
-    walk: Walk, record: JobRecord, description: JobDescription | None, *, gone: bool, may_act: bool
-) -> Decision:
+def _settle(walk: Walk, record: JobRecord, description: JobDescription | None, *, gone: bool) -> Decision:
     policy, now = walk.policy, walk.started_at
     if description is not None:
         first = decide_read(record, description, policy)
@@ -61,6 +57,7 @@ def _settle(
         first = missing(record, policy, now)
     else:
         first = Decision(record=record)
+    may_act = description is not None and waits(first.record, policy) is None
     second = housekeeping(first.record, policy, now, may_act=may_act)
     return Decision(record=second.record, facts=first.facts + second.facts)
 

@@ -1,6 +1,7 @@
 """Ask ``apply`` to look at a job."""
 
 from sharewarden.domain.record import JobRecord
+from sharewarden.domain.termination import find_open
 from sharewarden.ports import Runtime
 
 
@@ -12,3 +13,9 @@ def wake(runtime: Runtime, record: JobRecord, again: str = "") -> None:
     wish = record.priority.wish
     if wish is not None:
         runtime.wishes.send(record.job, wish.version, f"{record.job}#v{wish.version}#{again}")
+
+
+def wake_termination(runtime: Runtime, record: JobRecord, act: str, again: str) -> None:
+    """The same for a termination, if it is still wanted. Raises Unavailable."""
+    if find_open(record.terminations, act) is not None:
+        runtime.wishes.send(record.job, act, f"{record.job}#t{act}#{again}")

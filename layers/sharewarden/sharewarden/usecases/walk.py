@@ -18,7 +18,7 @@ class Report:
 
     ``behind``: jobs that had moved on without an event; ``unread``: Batch or a table would not tell; ``odd``:
     rows of an answer that could not be read; ``failed``: jobs that the sweep could not do its work on;
-    ``left``: the caps left it to the next sweep; ``oldest_wish_ms``: the age of the oldest wish that may be
+    ``left``: the caps left it to the next sweep, ``capped`` of it the blast radius; ``oldest_wish_ms``: the age of the oldest wish that may be
     carried out.
     """
 
@@ -29,12 +29,14 @@ class Report:
     adopted: int = 0
     repaired: int = 0
     woken: int = 0
+    reminded: int = 0
     closed: int = 0
     shares_changed: int = 0
     unread: int = 0
     odd: int = 0
     failed: int = 0
     left: int = 0
+    capped: int = 0
     oldest_wish_ms: int = 0
     leased_elsewhere: bool = False
 
@@ -61,8 +63,10 @@ class Walk:
     holder: str
     started_at: int
     report: Report = field(default_factory=Report)
-    wishes: list[JobRecord] = field(default_factory=list)
-    """Records whose open wish waits for ``apply``."""
+    read: list[JobRecord] = field(default_factory=list)
+    """Records of the jobs about which Batch has answered: what ``apply`` may be asked to do is in them."""
+    whole: bool = False
+    """Everything was looked at in time."""
 
     def check_time(self) -> None:
         """Raises MustStop when the time is over."""

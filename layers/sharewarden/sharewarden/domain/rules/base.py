@@ -8,13 +8,15 @@ from typing import Any, ClassVar, Literal, Self
 from pydantic import Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from sharewarden.domain.base import Frozen
+from sharewarden.domain.base import Frozen, last_part
 from sharewarden.domain.durations import Duration
 from sharewarden.domain.stored import MINUTE
 
 from .facts import Facts, ShareChangeFacts, TrainingFacts
 
 Action = Literal["record", "notify", "lower-priority", "terminate"]
+#: What changes a job. The others are told, at most.
+ACTING: frozenset[Action] = frozenset({"lower-priority", "terminate"})
 Scope = Literal["job", "share-change", "training"]
 Mode = Literal["shadow", "enforce"]
 
@@ -99,6 +101,10 @@ class Guardrail(Frozen):
         """Names this exact entry: another limit makes another one, another place in the file does not."""
         text = json.dumps(self.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    def covers(self, queue: str) -> bool:
+        """Whether the entry may be about jobs of the queue with that ARN."""
+        return not self.queues or last_part(queue) in self.queues
 
     def concerns(self, queue: str, share: str | None, team: str | None) -> bool:
         """Whether the entry is about this queue, share and team; one that is not known is not concerned."""

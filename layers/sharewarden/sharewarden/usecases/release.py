@@ -1,0 +1,140 @@
+"""What the sweep gives to ``apply``: the wishes that wait, as many as the blast radius lets through (law 4).
+
+What lowers goes first, for restores are among it; terminations go last. Within a kind, the one that was given
+longest ago goes first, then the older one: what is left over is first in the next sweep, and none is lost.
+``apply`` takes ten at a time in two functions at most, so what is given at once is done one by one.
+"""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
+from typing import Literal, NamedTuple
+
+from sharewarden.domain.audit import AuditFact, subject_key
+from sharewarden.domain.boosts import OURSELVES, lowering_waits, waits
+from sharewarden.domain.decide import Decision, with_ledger
+from sharewarden.domain.notice import Notice
+from sharewarden.domain.policy import Policy
+from sharewarden.domain.record import JobRecord
+from sharewarden.domain.stored import Stored
+from sharewarden.domain.sweeping import portions
+from sharewarden.domain.termination import changed, due_terminations, find_open
+
+from .change import change
+from .wake import wake, wake_termination
+from .walk import MustStop, Walk
+
+Kind = Literal["lower", "raise", "terminate"]
+KINDS: tuple[Kind, ...] = ("lower", "raise", "terminate")
+
+
+class Waiting(NamedTuple):
+    """A wish that may be carried out now; ``wish`` as ``WishQueue.send`` takes it. They sort as they go."""
+
+    released_at: int
+    created_at: int
+    job: str
+    wish: int | str
+    kind: Kind
+    queue: str
+
+
+def release(walk: Walk) -> None:
+    """Bring open wishes to ``apply``; what the cap leaves over waits for the next sweep, and people are told."""
+    policy, now = walk.policy, walk.started_at
+    waiting = sorted(one for record in walk.read for one in _waiting(record, policy, now))
+    kinds = [[one for one in waiting if one.kind == kind] for kind in KINDS]
+    cap = policy.blast_radius.of(walk.report.records)
+    sizes = portions(cap, [len(kind) for kind in kinds])
+    given = [one for kind, size in zip(kinds, sizes, strict=True) for one in kind[:size]]
+    left = [one for kind, size in zip(kinds, sizes, strict=True) for one in kind[size:]]
+    walk.report.oldest_wish_ms = max((now - one.created_at for one in waiting), default=0)
+    walk.report.capped = len(left)
+    walk.report.left += len(left)
+    if left:
+        with suppress(MustStop):
+            walk.apart("the backlog", partial(_tell, walk, cap, len(given), left))
+    for one in given:
+        walk.apart(one.job, partial(_give, walk, one))
+
+
+def _waiting(record: JobRecord, policy: Policy, now: int) -> Iterator[Waiting]:
+    wish, shown = record.priority.wish, record.priority.confirmed or 0
+    if wish and waits(record, policy) is None and not lowering_waits(record, wish, policy, now):
+        kind: Kind = "raise" if wish.value > shown else "lower"
+        yield Waiting(record.woken_at, wish.created_at, record.job, wish.version, kind, record.queue)
+    if policy.stops(record.queue) or policy.share(record.queue, record.share).protected:
+        return
+    for one in due_terminations(record.terminations, now):
+        yield Waiting(one.released_at, one.created_at, record.job, one.id, "terminate", record.queue)
+
+
+def _give(walk: Walk, one: Waiting) -> None:
+    """It is marked first: from then on its time runs."""
+    step = partial(_released, wish=one.wish, policy=walk.policy, now=walk.started_at)
+    record, again = change(walk.runtime, one.job, step).record, str(walk.started_at)
+    if isinstance(one.wish, int):
+        wake(walk.runtime, record, again)
+    else:
+        wake_termination(walk.runtime, record, one.wish, again)
+    walk.report.woken += 1
+
+
+def _released(record: JobRecord, wish: int | str, policy: Policy, now: int) -> Decision:
+    until = now + policy.wish_life
+    if isinstance(wish, int):
+        return Decision(record=_released_priority(record, wish, until, now))
+    if find_open(record.terminations, wish) is None:
+        return Decision(record=record)
+    wishes = changed(record.terminations, wish, released_at=now, not_after=until)
+    return Decision(record=record.model_copy(update={"terminations": wishes}))
+
+
+def _released_priority(record: JobRecord, version: int, until: int, now: int) -> JobRecord:
+    wish = record.priority.wish
+    if wish is None or wish.version != version:
+        return record
+    if wish.paced:
+        later = wish.model_copy(update={"not_after": until})
+        record = with_ledger(record, record.priority.model_copy(update={"wish": later}))
+    return record.model_copy(update={"woken_at": now})
+
+
+def _tell(walk: Walk, cap: int, given: int, left: list[Waiting]) -> None:
+    """One record for each sweep that hit the cap; one notice for a backlog, until it has been empty."""
+    state, now = walk.own_state(), walk.started_at
+    since = state.backlog_since or now
+    fact = AuditFact(
+        key=subject_key("cap-hit", now),
+        kind="cap-hit",
+        at=now,
+        actor=OURSELVES,
+        mode="enforce",
+        reason=f"the blast radius lets {cap} acts of one sweep through: {len(left)} wait for the next ones",
+        figures={
+            "cap": cap,
+            "given": given,
+            "left": len(left),
+            "open_jobs": walk.report.records,
+            "since": since,
+        },
+        policy=walk.policy.hash,
+    )
+    items: list[Stored] = [state.model_copy(update={"backlog_since": since})]
+    if not state.backlog_since:
+        items.append(_notice(fact, left))
+    walk.runtime.ledger.commit(items, [fact], walk.runtime.clock.now())
+
+
+def _notice(fact: AuditFact, left: list[Waiting]) -> Notice:
+    return Notice(
+        fact=fact.key,
+        kind=fact.kind,
+        at=fact.at,
+        title=f"{len(left)} acts wait: the blast radius was reached",
+        text=f"{fact.reason}. None is lost: each sweep goes on with the oldest ones. If so many are not what "
+        "you want, pause the policy, or set the rules behind them to shadow; sharewarden audit says which.",
+        queue=left[0].queue,
+        policy=fact.policy,
+        mode="enforce",
+    )
