@@ -210,7 +210,7 @@ def doubtful(record: JobRecord) -> bool:
     A step back (a requeue, or an event out of order) and two attempts in one second look alike from
     outside: one Describe, read after that second, settles it.
     """
-    steps = _steps(record)
+    steps = steps_of(record)
     if record.end is not None or not steps:
         return False
     newest = steps[-1].at
@@ -247,7 +247,7 @@ def settle_end_forgotten(record: JobRecord) -> JobRecord:
 
 
 def _ended_as_told(record: JobRecord, reason: str | None, *, hinted: bool) -> JobRecord:
-    told = next((step for step in _steps(record) if step.status in TERMINAL), None)
+    told = next((step for step in steps_of(record) if step.status in TERMINAL), None)
     if record.end is not None or told is None or told.status is None:
         return record
     at = told.stopped_at or told.at
@@ -267,7 +267,7 @@ def settle_end_read(record: JobRecord, now: int, patience: int) -> JobRecord:
 
 def last_step(record: JobRecord) -> Transition | None:
     """The newest state change in the timeline."""
-    return next(reversed(_steps(record)), None)
+    return next(reversed(steps_of(record)), None)
 
 
 def dispatched_since(record: JobRecord) -> int | None:
@@ -278,7 +278,7 @@ def dispatched_since(record: JobRecord) -> int | None:
     """
     if not _may_be_dispatched(record):
         return None
-    steps = _steps(record)
+    steps = steps_of(record)
     run = _last_run(steps)
     before = steps[-len(run) - 1].at if len(steps) > len(run) else record.created_at
     read = record.snapshot
@@ -351,7 +351,8 @@ def _rank(entry: Transition) -> int:
     return -1 if entry.status is None else STATUS_ORDER[entry.status]
 
 
-def _steps(record: JobRecord) -> list[Transition]:
+def steps_of(record: JobRecord) -> list[Transition]:
+    """The state changes in the timeline, oldest first."""
     return [entry for entry in record.timeline if entry.what == "status" and entry.status]
 
 
