@@ -11,7 +11,7 @@ class PolicyEntry(Frozen):
     number: int
     hash: str
     at: int
-    author: str | None
+    author: str | None = None
     """ARN of the caller; None: the item was put into the table by hand, past the commands."""
     message: str = ""
     previous: int | None = None
@@ -37,7 +37,7 @@ def put_by_hand(doc: str, newest: int | None) -> PolicyVersion:
     Its hash is the policy's, if it is one.
     """
     number = 1 if newest is None else newest + 1
-    bare = PolicyVersion(number=number, hash=hash_of(doc), at=0, author=None, previous=newest, doc=doc)
+    bare = PolicyVersion(number=number, hash=hash_of(doc), at=0, previous=newest, doc=doc)
     try:
         return bare.model_copy(update={"hash": bare.load().hash})
     except (ValueError, ImportError):
