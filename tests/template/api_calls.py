@@ -164,6 +164,7 @@ class Code:
         for node in ast.walk(composition):
             if isinstance(node, ast.Call) and _text(node.func) == "Runtime":
                 value = next(keyword.value for keyword in node.keywords if keyword.arg == port)
+                value = value.body if isinstance(value, ast.IfExp) else value  # made only if it is set up
                 if isinstance(value, ast.Call):
                     return value
         raise Unreadable(f"bootstrap makes no {port}")

@@ -9,9 +9,11 @@ from tests.template.stack import Properties, Stack
 Check = Callable[[Stack], Iterator[str]]
 
 #: What means trouble when it is not zero, or missing, or high.
+OUTCOMES = ("notices_failed", "notices_unsure")
 FIGURES = (
     *("behind", "left", "unread", "failed", "queues"),
     *("oldest_wish_ms", "policy_unloadable", "audit_changed"),
+    *OUTCOMES,
 )
 
 FORTNIGHT = 14 * 24 * 3600
@@ -169,7 +171,7 @@ def alarm_texts(stack: Stack) -> Iterator[str]:
         if len(alarm.get("AlarmDescription", "")) < 20:
             yield f"{name} does not say what it means"
         ours = {metric for namespace, metric, _ in _metrics(alarm) if namespace == "Sharewarden"}
-        for unknown in ours - {*MEASURED, "audit_changed", "policy_unloadable"}:
+        for unknown in ours - {*MEASURED, *OUTCOMES, "audit_changed", "policy_unloadable"}:
             yield f"{name} waits for {unknown}, which nobody writes"
 
 

@@ -19,6 +19,7 @@ JOBS = "arn:aws:batch:us-east-1:123456789012:service-job/*"
 FUNCTIONS: dict[str, dict[str, str]] = {
     "React": {
         "EventsQueue": RECEIVE,
+        "NoticesQueue": "sqs:SendMessage",
         "EventsDeadLetters": "sqs:SendMessage",
         "State": "dynamodb:GetItem dynamodb:PutItem",
         "Audit": "dynamodb:PutItem",
@@ -27,21 +28,33 @@ FUNCTIONS: dict[str, dict[str, str]] = {
     },
     "Apply": {
         "WishesQueue": f"{RECEIVE} sqs:SendMessage",
+        "NoticesQueue": "sqs:SendMessage",
         "EventsDeadLetters": "sqs:SendMessage",
         "State": "dynamodb:GetItem dynamodb:PutItem",
         "Audit": "dynamodb:PutItem",
         "*": "batch:DescribeServiceJob",
-        JOBS: "batch:UpdateServiceJob",
+        JOBS: "batch:UpdateServiceJob batch:TerminateServiceJob",
         "ApplyLog": LOG,
     },
     "Sweep": {
         "WishesQueue": "sqs:SendMessage",
+        "NoticesQueue": "sqs:SendMessage",
         "State": "dynamodb:GetItem dynamodb:PutItem",
         "State/index/open": "dynamodb:Query",
         "Audit": "dynamodb:PutItem",
         "*": "batch:DescribeServiceJob batch:ListServiceJobs",
         "QueueArns": "batch:ListQuotaShares",
         "SweepLog": LOG,
+    },
+    "Notify": {
+        "NoticesQueue": RECEIVE,
+        "EventsDeadLetters": "sqs:SendMessage",
+        "State": "dynamodb:GetItem dynamodb:PutItem",
+        "State/index/open": "dynamodb:Query",
+        "Audit": "dynamodb:PutItem",
+        "NoticeTopicArn": "sns:Publish",
+        "WebhookSecretArn": "secretsmanager:GetSecretValue",
+        "NotifyLog": LOG,
     },
     "AuditGuard": {
         "Audit/stream/2026-01-01T00:00:00.000": FOLLOW,
@@ -76,8 +89,10 @@ PEOPLE: dict[str, dict[str, str]] = {
         STACK_ARN: "cloudformation:DescribeStacks",
         "EventsDeadLetters": f"{RECEIVE} sqs:ChangeMessageVisibility",
         "WishesDeadLetters": f"{RECEIVE} sqs:ChangeMessageVisibility",
+        "NoticesDeadLetters": f"{RECEIVE} sqs:ChangeMessageVisibility",
         "EventsQueue": "sqs:SendMessage sqs:GetQueueAttributes",
         "WishesQueue": "sqs:SendMessage sqs:GetQueueAttributes",
+        "NoticesQueue": "sqs:SendMessage sqs:GetQueueAttributes",
         "Sweep": "lambda:InvokeFunction",
     },
 }
@@ -97,11 +112,16 @@ CONDITIONS: dict[str, dict[str, Any]] = {
         "NumericLessThanEquals": {"batch:SchedulingPriority": 900},
         "StringEquals": {"aws:ResourceTag/team": ["vision", "nlp"]},
     },
+    "batch:TerminateServiceJob": {"StringEquals": {"aws:ResourceTag/team": ["vision", "nlp"]}},
     "batch:SubmitServiceJob": {"NumericLessThanEqualsIfExists": {"batch:SchedulingPriority": 500}},
     "iam:PassRole": {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}},
 }
 #: AWS Batch authorises these on a resource; the rest of what the functions call there on none.
-BATCH_RESOURCES = {"batch:UpdateServiceJob": JOBS, "batch:ListQuotaShares": "QueueArns"}
+BATCH_RESOURCES = {
+    "batch:UpdateServiceJob": JOBS,
+    "batch:TerminateServiceJob": JOBS,
+    "batch:ListQuotaShares": "QueueArns",
+}
 
 
 def no_wider(stack: Stack) -> Iterator[str]:
@@ -149,9 +169,7 @@ def _differences(name: str, granted: Any, wanted: set[Grant], how: str) -> Itera
 def _grant(stack: Stack, action: Action) -> Grant:
     if action.setting is None:
         return action.name, BATCH_RESOURCES.get(action.name, "*")
-    resource = _first_reference(
-        stack.template["Globals"]["Function"]["Environment"]["Variables"][action.setting]
-    )
+    resource = _first_reference(stack.declared_variables()[action.setting])
     return action.name, f"{resource}/index/{action.index}" if action.index else resource
 
 

@@ -17,6 +17,8 @@ PARAMETERS: dict[str, Any] = {
     "MaxPriority": 900,
     "JobTeams": ["vision", "nlp"],
     "AlarmTopicArn": "arn:aws:sns:us-east-1:123456789012:on-call",
+    "NoticeTopicArn": "arn:aws:sns:us-east-1:123456789012:gpu-notices",
+    "WebhookSecretArn": "arn:aws:secretsmanager:us-east-1:123456789012:secret:sharewarden/webhook-a1B2c3",
     "ScientistShareArns": [SHARE_ARN],
     "TrainingRoleArns": [TRAINING_ROLE],
 }
@@ -54,6 +56,16 @@ class Stack:
     def functions(self) -> dict[str, Properties]:
         return self.of_type("AWS::Serverless::Function")
 
+    def declared_variables(self) -> dict[str, Any]:
+        """The variables of all functions by name, unresolved."""
+        own = [item["Properties"] for item in self.template["Resources"].values()]
+        holders = [self.template["Globals"]["Function"], *own]
+        return {
+            name: value
+            for holder in holders
+            for name, value in holder.get("Environment", {}).get("Variables", {}).items()
+        }
+
     def sources(self, kind: str) -> Iterator[tuple[str, Properties, Properties]]:
         """(function, its properties, the event source's properties) of each source of that kind."""
         for name, function in self.functions.items():
@@ -78,9 +90,12 @@ class Stack:
         }
 
     def short(self, target: str) -> str:
-        """Tables, queues, logs and functions by logical id, the rest as it is."""
+        """Tables, queues, logs, functions by logical id, what is given by its parameter, the rest as it is."""
         if target in self.parameters["QueueArns"]:
             return "QueueArns"
+        for name in ("NoticeTopicArn", "WebhookSecretArn"):
+            if target == self.parameters[name]:
+                return name
         known = (
             "AWS::DynamoDB::Table",
             "AWS::SQS::Queue",

@@ -123,6 +123,11 @@ CASES: list[tuple[Check, str, Sabotage]] = [
     ),
     (
         roles.no_wider,
+        "batch:TerminateServiceJob has another condition",
+        edit("ApplyRole", "TerminateJobs", Condition={}),
+    ),
+    (
+        roles.no_wider,
         "ReactRole: batch:UpdateServiceJob on * is not agreed on",
         edit("ReactRole", "ReadServiceJobs", Action="batch:UpdateServiceJob"),
     ),
@@ -179,7 +184,7 @@ CODE: list[tuple[str, str, str, str]] = [
     (
         "SweepRole: batch:UpdateServiceJob on",
         USE_CASES + "sweep",
-        "    _wake(walk)",
+        "    release(walk)",
         "    walk.runtime.batch.set_priority('', 1)",
     ),
     (
@@ -202,8 +207,14 @@ CODE: list[tuple[str, str, str, str]] = [
     ),
     (
         f"batch:UpdateServiceJob on {roles.JOBS} is not called",
-        USE_CASES + "apply",
+        USE_CASES + "set_priority",
         "runtime.batch.set_priority(",
+        "print(",
+    ),
+    (
+        f"batch:TerminateServiceJob on {roles.JOBS} is not called",
+        USE_CASES + "terminate",
+        "runtime.batch.terminate(",
         "print(",
     ),
     (

@@ -100,6 +100,7 @@ def test_functions_learn_where_things_are_from_their_environment() -> None:
         "STATE_TABLE": "State",
         "AUDIT_TABLE": "Audit",
         "WISHES_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/WishesQueue.fifo",
+        "NOTICES_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/NoticesQueue",
         "EVENTS_DEAD_LETTERS_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/EventsDeadLetters",
         "QUEUE_ARNS": QUEUE_ARN,
         "CLASSIC_QUEUE_ARNS": PARAMETERS["ClassicQueueArns"][0],

@@ -13,9 +13,12 @@ from .aws.batch import AwsBatch
 from .aws.clock import SystemClock
 from .aws.dynamodb import DynamoAuditReader, DynamoLedger
 from .aws.policies import DynamoPolicies
+from .aws.sns import SnsTopic
 from .aws.sqs import SqsDeadLetters, SqsNoticeQueue, SqsWishQueue
+from .aws.webhook import Webhook
+from .domain.notice import Channel
 from .messages import policy_unloadable
-from .ports import Clock, Runtime
+from .ports import Clock, Nowhere, Runtime
 
 #: A handler that waits long is paid twice: give up soon, the message comes again. A call takes 15 seconds at
 #: most, three attempts and the pauses between them: a third of the time of the function that has the least.
@@ -24,6 +27,8 @@ CONFIG = Config(
     connect_timeout=1,
     read_timeout=3,
 )
+#: For what must not be done twice: a try whose answer was lost may have been done.
+ONCE = Config(retries={"mode": "standard", "total_max_attempts": 1}, connect_timeout=3, read_timeout=10)
 
 
 def _split(text: object) -> object:
@@ -49,6 +54,14 @@ class Settings(BaseModel):
     classic_queue_arns: Arns = Field(alias="CLASSIC_QUEUE_ARNS", default=frozenset())
     own_role: str | None = Field(alias="OWN_ROLE", default=None)
     """Name of the role of ``apply``."""
+    notice_topic_arn: str = Field(alias="NOTICE_TOPIC_ARN", default="")
+    webhook_secret_arn: str = Field(alias="WEBHOOK_SECRET_ARN", default="")
+
+    @property
+    def channels(self) -> frozenset[Channel]:
+        """Those of which the environment tells: only that of ``notify`` does."""
+        given: dict[Channel, str] = {"topic": self.notice_topic_arn, "webhook": self.webhook_secret_arn}
+        return frozenset(channel for channel, address in given.items() if address)
 
 
 def settings(env: Mapping[str, str]) -> Settings:
@@ -77,6 +90,14 @@ def aws_runtime(env: Mapping[str, str], clock: Clock | None = None) -> Runtime:
         queues=given.queue_arns,
         classic_queues=given.classic_queue_arns,
         own_role=given.own_role,
+        channels=given.channels,
+        # Each client takes a part of a cold start, so none is made without need.
+        topic=SnsTopic(boto3.client("sns", config=ONCE), given.notice_topic_arn)
+        if given.notice_topic_arn
+        else Nowhere(),
+        webhook=Webhook(boto3.client("secretsmanager", config=CONFIG), given.webhook_secret_arn, clock)
+        if given.webhook_secret_arn
+        else Nowhere(),
     )
 
 

@@ -46,6 +46,10 @@ if TYPE_CHECKING:
 
 ACCOUNT, REGION = "123456789012", "us-east-1"
 QUEUE = "ml-train-qm"
+#: The topic that notices go to; nobody is subscribed to it.
+TOPIC = f"arn:aws:sns:{REGION}:{ACCOUNT}:notices"
+#: Services that moto serves, as the SDKs' variables name them.
+_ELSEWHERE = ("DYNAMODB", "S3", "SNS", "SECRETS_MANAGER")
 #: Access key id of the functions; every other one is the name of an IAM user.
 CONTROLLER = "sharewarden"
 
@@ -73,7 +77,7 @@ def local_stack(clock: Clock, setup: Setup, log: TextIO | None = None) -> Iterat
 
     Two stacks in one process at a time would share their tables. Raises PortInUseError.
     """
-    wiring = read_wiring(map(queue_arn, setup.queues))
+    wiring = read_wiring(map(queue_arn, setup.queues), TOPIC)
     with ExitStack() as cleanup:
         aws = cleanup.enter_context(_moto())
         lab = Lab(
@@ -94,7 +98,7 @@ def local_stack(clock: Clock, setup: Setup, log: TextIO | None = None) -> Iterat
 
 @dataclass(frozen=True)
 class Parts:
-    """What a stack is made of; ``aws`` is the address of DynamoDB and S3."""
+    """What a stack is made of; ``aws`` is the address of DynamoDB, S3, SNS and Secrets Manager."""
 
     clock: Clock
     lab: Lab
@@ -131,7 +135,7 @@ class LocalStack:
 
         Services that are not here go to the lab, which refuses them: nothing reaches AWS by mistake.
         """
-        places = {f"AWS_ENDPOINT_URL_{service}": self.parts.aws for service in ("DYNAMODB", "S3")}
+        places = {f"AWS_ENDPOINT_URL_{service}": self.parts.aws for service in _ELSEWHERE}
         server = self.parts.server
         return {
             "AWS_ENDPOINT_URL": server.url,
@@ -247,6 +251,7 @@ class LocalStack:
         )
         for table in tables(load_template()):
             self._dynamodb.create_table(**table)
+        self.client("sns", CONTROLLER).create_topic(Name=TOPIC.rpartition(":")[2])
         for name, settings in self.parts.wiring.queues.items():
             queue = server.queues.create(name, settings)
             self._use_address(name, server.queues.url(queue))
@@ -265,7 +270,7 @@ class LocalStack:
 
 @contextmanager
 def _moto() -> Iterator[str]:
-    """The address of an empty DynamoDB and S3."""
+    """The address of empty services that are not the lab's."""
     requests = logging.getLogger("werkzeug")
     level = requests.level
     requests.setLevel(logging.ERROR)

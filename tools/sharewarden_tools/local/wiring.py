@@ -49,19 +49,19 @@ class Wiring:
     rules: tuple[Rule, ...]
     functions: tuple[Function, ...]
     variables: Mapping[str, str]
-    """The environment of every function."""
+    """The environment of all functions, also what only one of them is given: here they share a runtime."""
 
 
-def read_wiring(queue_arns: Iterable[str]) -> Wiring:
-    """The template for these job queues. Raises TemplateError."""
+def read_wiring(queue_arns: Iterable[str], topic: str = "") -> Wiring:
+    """The template for these job queues and this SNS topic. Raises TemplateError."""
     template = load_template()
-    parameters = {"QueueArns": sorted(queue_arns)}
+    parameters = {"QueueArns": sorted(queue_arns), "NoticeTopicArn": topic}
     resources = resolve(template, parameters)
     return Wiring(
         queues=dict(sorted(_queues(resources), key=lambda item: "RedrivePolicy" in item[1])),
         rules=tuple(_rules(resources)),
         functions=tuple(_functions(resources)),
-        variables=_variables(template, parameters),
+        variables=_variables(template, parameters) | _own_variables(resources),
     )
 
 
@@ -104,6 +104,12 @@ def _rate(expression: str) -> int:
     """``rate(5 minutes)`` in milliseconds (EventBridge Scheduler user guide, rate-based schedules)."""
     amount, unit = expression.removeprefix("rate(").removesuffix(")").split()
     return parse_duration(f"{amount}{unit[0]}")
+
+
+def _own_variables(resources: Mapping[str, Any]) -> dict[str, str]:
+    functions = [properties for _, properties in _of_type(resources, "AWS::Serverless::Function")]
+    environments = [function.get("Environment", {}).get("Variables", {}) for function in functions]
+    return {name: value for variables in environments for name, value in variables.items()}
 
 
 def _variables(template: Mapping[str, Any], parameters: Mapping[str, Any]) -> dict[str, str]:

@@ -11,7 +11,7 @@ from .stored import DAY, HOUR, MINUTE, Stored
 
 #: How long a finished notice is remembered: longer than anything that could bring it again.
 KEPT = 30 * DAY
-#: A delivery that is under way for longer has lost its sender: no function lives so long (60 s in the template).
+#: A delivery that is under way for longer has lost its sender: ``notify`` may run for 60 s (template).
 LOST = 5 * MINUTE
 #: After so many tries that certainly did not go out, over some two hours, a person has to look.
 MAX_TRIES = 8
@@ -37,7 +37,7 @@ class Delivery(Frozen):
 
 
 class Notice(Stored):
-    """``deliveries`` are fixed when ``notify`` first looks at it: one for each channel that is set up then."""
+    """``deliveries`` are fixed when ``notify`` first tries: one for each channel that is set up then."""
 
     item: ClassVar[str] = "NOTICE"
 

@@ -10,7 +10,7 @@ from .stored import SECOND
 
 #: Version of the webhook's document; it rises when a member changes its meaning or goes.
 SCHEMA = 1
-#: A message lists so many notices, each in so many bytes at most: all of it stays far below the 256 KB of SNS.
+#: A message lists so many notices, each in so many bytes at most: it stays far below the 256 KB of SNS.
 LISTED = 20
 LONGEST_TITLE, LONGEST_TEXT, LONGEST_NAME = 200, 1000, 300
 #: A subject has fewer than 100 characters of ASCII on one line (SNS API reference, Publish).
