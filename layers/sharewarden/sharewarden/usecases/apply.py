@@ -75,7 +75,7 @@ def _send(runtime: Runtime, description: JobDescription, deed: Deed, policy: Pol
         change(runtime, job, deed.withdraw)
         raise Unavailable(f"job {job}: what Batch said grew old before it could be acted on")
     try:
-        deed.do(runtime.batch, description.arn)
+        deed.do(runtime, description.arn)
     except Denied as error:
         why = str(error)
         change(runtime, job, lambda record: deed.refused(record, why, policy, runtime.clock.now()))

@@ -6,7 +6,7 @@ from sharewarden.domain.decide import Decision
 from sharewarden.domain.observation import JobDescription
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.record import JobRecord
-from sharewarden.ports import Batch
+from sharewarden.ports import Runtime
 
 Outcome = Literal[
     "done",
@@ -37,7 +37,7 @@ class Deed(Protocol):
         """What the Describe showed, and what that makes of the wish; ``send``: it is remembered as under way."""
         ...
 
-    def do(self, batch: Batch, arn: str) -> None:
+    def do(self, runtime: Runtime, arn: str) -> None:
         """The call. Raises Denied, Unavailable."""
         ...
 

@@ -16,7 +16,7 @@ from sharewarden.domain.observation import TERMINAL, JobDescription
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.priority import Wish, confirm, intend, withdraw
 from sharewarden.domain.record import JobRecord, dispatched_since
-from sharewarden.ports import Batch
+from sharewarden.ports import Runtime
 
 from .deed import Verdict
 
@@ -62,8 +62,8 @@ class SetPriority:
         marked = intend(record.priority, now, dispatched=dispatched_since(record) is not None)
         return decision.model_copy(update={"record": with_ledger(record, marked)}), "send"
 
-    def do(self, batch: Batch, arn: str) -> None:
-        batch.set_priority(arn, self.wish.value)
+    def do(self, runtime: Runtime, arn: str) -> None:
+        runtime.batch.set_priority(arn, self.wish.value)
 
     def withdraw(self, record: JobRecord) -> Decision:
         return Decision(record=with_ledger(record, withdraw(record.priority, self.wish.version)))

@@ -13,7 +13,7 @@ from sharewarden.domain.policy import Policy
 from sharewarden.domain.priority import MOST_REFUSALS
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.termination import TerminationWish, changed, find_open, under_way
-from sharewarden.ports import Batch
+from sharewarden.ports import Runtime
 
 from .deed import Verdict
 
@@ -49,8 +49,8 @@ class Terminate:
             return decision, "expired"
         return _with(decision, wish.id, sent_at=now, found=description.status), "send"
 
-    def do(self, batch: Batch, arn: str) -> None:
-        batch.terminate(arn, self.wish.text)
+    def do(self, runtime: Runtime, arn: str) -> None:
+        runtime.batch.terminate(arn, self.wish.text)
 
     def withdraw(self, record: JobRecord) -> Decision:
         return self._back(record)
