@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from sharewarden.ports import Unavailable
@@ -201,6 +201,33 @@ def audit_list(
     """List the records of a share or a job, oldest first."""
     work = _work("audit")
     raise typer.Exit(work.list_audit(_open(stack, local), share=share, job=job, since=since, as_json=as_json))
+
+
+@app.command(epilog=EXIT_CODES)
+def usage(  # noqa: PLR0913 - one parameter an option
+    *,
+    team: Annotated[str | None, typer.Option(help="Of one team; else of all.")] = None,
+    period: Annotated[
+        Literal["day", "week", "month"], typer.Option(help="UTC days, weeks from Monday, or calendar months.")
+    ] = "month",
+    since: Annotated[
+        str | None,
+        typer.Option(
+            help="A duration back from now, or an RFC 3339 time; without it: now. Periods count whole."
+        ),
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="Likewise.")] = None,
+    prices: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Your prices, as in examples/prices.EXAMPLE.yaml.")
+    ] = None,
+    stack: Stack = None,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """Show the GPU-hours of each team by period, owned and borrowed, beside its budgets. Reads only."""
+    work = _work("usage")
+    asked = work.Asked(team, period, since, until, prices)
+    raise typer.Exit(work.show_usage(_open(stack, local), asked, as_json=as_json))
 
 
 @policy_app.command("check", epilog=EXIT_CODES)

@@ -35,7 +35,7 @@ def list_audit(
     return OK
 
 
-def parse_since(text: str, now: int) -> int:
+def parse_since(text: str, now: int, option: str = "--since") -> int:
     """``2h`` before ``now``, or an RFC 3339 time, in epoch milliseconds. Raises BadInput."""
     try:
         return now - parse_duration(text)
@@ -45,7 +45,7 @@ def parse_since(text: str, now: int) -> int:
         moment = datetime.fromisoformat(text)
     except ValueError as error:
         raise BadInput(
-            f"--since: {text!r} is neither a duration (2h) nor a time (2026-09-14T08:00:00Z)"
+            f"{option}: {text!r} is neither a duration (2h) nor a time (2026-09-14T08:00:00Z)"
         ) from error
     return int((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 

@@ -18,8 +18,16 @@ def gpu_seconds(instance_type: str | None, instances: int | None, duration_ms: i
     return gpus * instances * max(0, duration_ms) / 1000
 
 
+def table_source() -> str:
+    """Date and source of the table, for whoever reads figures made with it."""
+    return _lines()[0].removeprefix("# ")
+
+
 @cache
 def _table() -> dict[str, int]:
-    text = (files(__package__) / "accelerators.csv").read_text(encoding="utf-8")
-    rows = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
+    rows = csv.DictReader(line for line in _lines() if not line.startswith("#"))
     return {row["instance_type"]: int(row["gpus"]) for row in rows}
+
+
+def _lines() -> list[str]:
+    return (files(__package__) / "accelerators.csv").read_text(encoding="utf-8").splitlines()
