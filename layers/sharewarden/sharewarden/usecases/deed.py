@@ -34,7 +34,7 @@ class Deed(Protocol):
     def judge(
         self, record: JobRecord, description: JobDescription, policy: Policy, now: int
     ) -> tuple[Decision, Verdict]:
-        """What the Describe showed, and what that makes of the wish; ``send``: it is remembered as under way."""
+        """What the Describe showed makes of the wish. ``send``: it is remembered as under way."""
         ...
 
     def do(self, runtime: Runtime, arn: str) -> None:

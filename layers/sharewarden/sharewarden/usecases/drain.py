@@ -1,8 +1,8 @@
 """Before Sharewarden is taken away: every boost ends, every job goes back to its base, no act is left open.
 
 The same path as any end of a boost: the boost is marked, a wish is written, ``apply`` carries it out (design
-law 3). A hold is kept (law 5), unless a person gives it up. What guardrails have lowered is taken back too, so
-none may act any longer: each sweep would lower other jobs meanwhile.
+law 3). A hold is kept (law 5), unless a person gives it up. What guardrails have lowered is taken back too,
+so none may act any longer: each sweep would lower other jobs meanwhile.
 """
 
 from collections.abc import Iterator
@@ -74,8 +74,8 @@ def _check(runtime: Runtime, policy: Policy) -> None:
     acting = {queue: policy.acting(queue) for queue in sorted(runtime.queues)}
     if named := [f"{', '.join(labels)} on {last_part(queue)}" for queue, labels in acting.items() if labels]:
         raise Refused(
-            f"guardrails still act: {'; '.join(named)}. First push a policy that has them in shadow mode, or "
-            "not at all; bumps stay in enforce mode and nothing is paused, or no job could go back to its base"
+            f"guardrails still act: {'; '.join(named)}. First push a policy that has them in shadow mode, or not "
+            "at all. Leave bumps in enforce mode and nothing paused, or no job could go back to its base"
         )
 
 

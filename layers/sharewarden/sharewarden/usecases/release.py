@@ -11,7 +11,7 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 from sharewarden.domain.audit import AuditFact, subject_key
-from sharewarden.domain.boosts import OURSELVES, lowering_waits, waits
+from sharewarden.domain.boosts import OURSELVES, lowering_from, lowering_waits, waits
 from sharewarden.domain.decide import Decision, with_ledger
 from sharewarden.domain.notice import Notice
 from sharewarden.domain.policy import Policy
@@ -29,10 +29,13 @@ KINDS: tuple[Kind, ...] = ("lower", "raise", "terminate")
 
 
 class Waiting(NamedTuple):
-    """A wish that may be carried out now; ``wish`` as ``WishQueue.send`` takes it. They sort as they go."""
+    """A wish that may be carried out now, and ``since`` when it might. They go in the order of the first three.
+
+    ``wish`` as ``WishQueue.send`` takes it.
+    """
 
     released_at: int
-    created_at: int
+    since: int
     job: str
     wish: int | str
     kind: Kind
@@ -40,15 +43,16 @@ class Waiting(NamedTuple):
 
 
 def release(walk: Walk) -> None:
-    """Bring open wishes to ``apply``; what the cap leaves over waits for the next sweep, and people are told."""
+    """Bring open wishes to ``apply``. What the cap leaves over is told, and waits for the next sweep."""
     policy, now = walk.policy, walk.started_at
-    waiting = sorted(one for record in walk.read for one in _waiting(record, policy, now))
+    found = (one for record in walk.read.values() for one in _waiting(record, policy, now))
+    waiting = sorted(found, key=lambda one: one[:3])
     kinds = [[one for one in waiting if one.kind == kind] for kind in KINDS]
     cap = policy.blast_radius.of(walk.report.records)
     sizes = portions(cap, [len(kind) for kind in kinds])
     given = [one for kind, size in zip(kinds, sizes, strict=True) for one in kind[:size]]
     left = [one for kind, size in zip(kinds, sizes, strict=True) for one in kind[size:]]
-    walk.report.oldest_wish_ms = max((now - one.created_at for one in waiting), default=0)
+    walk.report.oldest_wish_ms = max((now - one.since for one in waiting), default=0)
     walk.report.capped = len(left)
     walk.report.left += len(left)
     if left:
@@ -59,14 +63,20 @@ def release(walk: Walk) -> None:
 
 
 def _waiting(record: JobRecord, policy: Policy, now: int) -> Iterator[Waiting]:
-    wish, shown = record.priority.wish, record.priority.confirmed or 0
+    wish = record.priority.wish
     if wish and waits(record, policy) is None and not lowering_waits(record, wish, policy, now):
-        kind: Kind = "raise" if wish.value > shown else "lower"
-        yield Waiting(record.woken_at, wish.created_at, record.job, wish.version, kind, record.queue)
-    if policy.stops(record.queue) or policy.share(record.queue, record.share).protected:
-        return
+        raises = wish.value > (record.priority.confirmed or 0)
+        free = wish.created_at if raises else max(wish.created_at, lowering_from(record, policy) or 0)
+        kind: Kind = "raise" if raises else "lower"
+        yield Waiting(record.woken_at, free, record.job, wish.version, kind, record.queue)
+    if policy.stops(record.queue) is None and not policy.share(record.queue, record.share).protected:
+        yield from _terminations(record, now)
+
+
+def _terminations(record: JobRecord, now: int) -> Iterator[Waiting]:
     for one in due_terminations(record.terminations, now):
-        yield Waiting(one.released_at, one.created_at, record.job, one.id, "terminate", record.queue)
+        since = max(one.created_at, one.not_before)
+        yield Waiting(one.released_at, since, record.job, one.id, "terminate", record.queue)
 
 
 def _give(walk: Walk, one: Waiting) -> None:

@@ -1,14 +1,14 @@
 """The sweep's work on one job: ask Batch, settle the record with the answer, let time do its work."""
 
 from sharewarden.domain.boosts import waits
-from sharewarden.domain.decide import Decision, decide_read
+from sharewarden.domain.decide import Decision, decide_read, joined
 from sharewarden.domain.observation import JobDescription
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.stored import Stored
 from sharewarden.domain.sweeping import SETTLE, housekeeping, missing
 from sharewarden.ports import Conflict
 
-from .change import change
+from .change import change, commit
 from .look import Question
 from .untraced import begin
 from .walk import Walk
@@ -38,7 +38,7 @@ def tend(walk: Walk, job: str, description: JobDescription | None = None, *, gon
     walk.report.closed += decision.record.closed_at == walk.started_at
     walk.report.repaired += (gone or description is not None) and bool(decision.facts)
     if description is not None:
-        walk.read.append(decision.record)
+        walk.read[decision.record.job] = decision.record
 
 
 def _described(walk: Walk, question: Question) -> JobDescription | None:
@@ -58,21 +58,21 @@ def _settle(walk: Walk, record: JobRecord, description: JobDescription | None, *
     else:
         first = Decision(record=record)
     may_act = description is not None and waits(first.record, policy) is None
-    second = housekeeping(first.record, policy, now, may_act=may_act)
-    return Decision(record=second.record, facts=first.facts + second.facts)
+    decision = joined(first, housekeeping(first.record, policy, now, may_act=may_act))
+    return decision if gone else walk.guarded(decision)  # a job that Batch does not know is not judged
 
 
 def _adopt(walk: Walk, description: JobDescription) -> None:
     """Take in a job that no event told of. One that is older than events may be late was there before us."""
     record, beside = begin(walk.runtime, description)
-    decision = decide_read(record, description, walk.policy)
+    decision = walk.guarded(decide_read(record, description, walk.policy))
     old = walk.started_at - description.created_at >= SETTLE
-    items: list[Stored] = [decision.record, *beside]
+    items: list[Stored] = [*beside]
     if old:
         state = walk.own_state()
         items.append(state.model_copy(update={"adopted": (*state.adopted, description.name)}))
     try:
-        walk.runtime.ledger.commit(items, decision.facts, walk.runtime.clock.now())
+        commit(walk.runtime, decision, items)
     except Conflict:
         return  # its first event came in at this moment
     walk.report.adopted += 1

@@ -4,10 +4,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from logging import getLogger
 
+from sharewarden.domain.decide import Decision
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.sweeping import SweepState
 from sharewarden.ports import Runtime, Unavailable
+
+from .guarding import Around, FailedRules, guarded_in
 
 logger = getLogger(__name__)
 
@@ -17,9 +20,10 @@ class Report:
     """What one sweep did, and how it found things.
 
     ``behind``: jobs that had moved on without an event; ``unread``: Batch or a table would not tell; ``odd``:
-    rows of an answer that could not be read; ``failed``: jobs that the sweep could not do its work on;
-    ``left``: the caps left it to the next sweep, ``capped`` of it the blast radius; ``oldest_wish_ms``: the age of the oldest wish that may be
-    carried out.
+    rows of an answer that could not be read; ``failed``: jobs that the sweep could not do its work on, and
+    guardrails that raised;
+    ``left``: the caps left it to the next sweep, ``capped`` of it the blast radius; ``oldest_wish_ms``: for how
+    long the oldest wish could have been carried out.
     """
 
     queues: int = 0
@@ -63,10 +67,18 @@ class Walk:
     holder: str
     started_at: int
     report: Report = field(default_factory=Report)
-    read: list[JobRecord] = field(default_factory=list)
-    """Records of the jobs about which Batch has answered: what ``apply`` may be asked to do is in them."""
+    read: dict[str, JobRecord] = field(default_factory=dict)
+    """Records, by job, about which Batch has answered: what ``apply`` may be asked to do is in them."""
     whole: bool = False
     """Everything was looked at in time."""
+    around: dict[str, Around] = field(default_factory=dict)
+    """What guardrails may know around the jobs of each queue that was looked at."""
+    failed_rules: FailedRules = field(default_factory=FailedRules)
+
+    def guarded(self, decision: Decision) -> Decision:
+        """The decision with what the guardrails make of its record."""
+        around = self.around.get(decision.record.queue, Around(self.policy, self.started_at))
+        return guarded_in(around, decision, self.failed_rules)
 
     def check_time(self) -> None:
         """Raises MustStop when the time is over."""
