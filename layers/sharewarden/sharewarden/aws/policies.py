@@ -86,7 +86,7 @@ class DynamoPolicies:
         if not _asks_to_pause(row) or self._good.paused:
             return self._good
         logger.error("it asks to pause, so nothing acts")
-        return Policy(**dict(self._good) | {"paused": True})
+        return Policy.model_validate(json.loads(self._good.canonical) | {"paused": True})
 
     def _last_good(self, row: Row) -> Policy:
         """The newest version before ``row`` that loads, or the safe defaults."""
