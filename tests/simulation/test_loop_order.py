@@ -184,7 +184,7 @@ def _same(one: World, other: World, test: str, seed: int) -> None:
 
 def _same_story(one: World, other: World, test: str, seed: int) -> None:
     """What happened is the same; what was read on the way, and so the drift that was seen, may differ."""
-    read = {"snapshot", "priority"}
+    read = {"snapshot", "priority", "drifted"}
     for what in (records, audit):
         told = [
             {

@@ -28,6 +28,9 @@ COST = 8
 REST = 10 * MINUTE
 #: ... and so often in a job's life. After that the entry leaves this subject of the job alone.
 MOST_FINDINGS = 8
+#: What is done to one job, whomever the finding is about.
+_ACTS: frozenset[Action] = frozenset({"lower-priority", "terminate"})
+
 Failed = Callable[[Guardrail, Exception], None]
 """Is told of a rule that raised instead of deciding."""
 
@@ -40,6 +43,11 @@ def concerned(policy: Policy, queue: str) -> tuple[Guardrail, ...]:
         for entry in policy.guardrails
         if entry.scope == "job" and (not entry.queues or name in entry.queues)
     )
+
+
+def needs_pool(policy: Policy, queue: str) -> bool:
+    """Whether some entry about the queue's jobs can be decided only on a look at all of them."""
+    return any(entry.needs_pool for entry in concerned(policy, queue))
 
 
 def is_guarded(record: JobRecord, policy: Policy) -> bool:
@@ -169,6 +177,7 @@ def _may_begin(mark: Mark | None, verdict: Fires, record: JobRecord, now: int) -
 def _begin(before: Mark | None, entry: Guardrail, verdict: Fires, record: JobRecord, look: Look) -> Decision:
     """A new finding: its fact, its notice unless it is only recorded, its act where that is enforced."""
     again = before is not None and before.subject == verdict.subject
+    action = _action(entry, verdict, record, look.policy)
     mark = Mark(
         label=entry.label,
         fingerprint=entry.fingerprint,
@@ -176,9 +185,9 @@ def _begin(before: Mark | None, entry: Guardrail, verdict: Fires, record: JobRec
         fact="",
         since=look.now,
         mode=_mode(entry, record, look.policy),
-        action=_action(entry, verdict, record, look.policy),
+        action=action,
         asked=_asked(entry, record, look.policy),
-        about=verdict.about,
+        about="job" if action in _ACTS else verdict.about,
         count=before.count + 1 if before is not None and again else 1,
         act=None if before is None else before.act,
     )
@@ -201,7 +210,7 @@ def _act(mark: Mark, entry: Guardrail, verdict: Fires, record: JobRecord, look: 
 
 
 def _act_of(mark: Mark, entry: Guardrail, verdict: Fires) -> Act | None:
-    if mark.action not in ("lower-priority", "terminate"):
+    if mark.action in {"record", "notify"}:
         return None
     return Act(
         id="#".join((mark.label, mark.fingerprint, mark.subject, str(mark.count))),

@@ -3,6 +3,8 @@
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 
+from pydantic import Field
+
 from .accelerators import gpus_per_instance
 from .base import Frozen
 from .facts import team
@@ -11,8 +13,12 @@ from .policy import Policy
 from .record import JobRecord, dispatched_since
 from .rules.facts import Facts, PartyFacts, ShareFacts, TeamFacts, UnitFacts
 
-GpuHours = Mapping[str, tuple[Mapping[str, float], Mapping[str, float]]]
-"""Team -> GPU-hours by the name of the current period: of what it owns, and borrowed."""
+
+class GpuHours(Frozen):
+    """A team's GPU-hours by the name of the current period."""
+
+    owned: dict[str, float] = Field(default_factory=dict)
+    borrowed: dict[str, float] = Field(default_factory=dict)
 
 
 class _Row(Frozen):
@@ -41,11 +47,15 @@ class Pool(Frozen):
     team_place: dict[str, int]
     """By job: instances of dispatched jobs, or number of waiting ones, of its team up to and with it."""
     user_place: dict[str, int]
-    gpu_hours: GpuHours
+    gpu_hours: dict[str, GpuHours]
+    """By team."""
 
 
 def pool_of(
-    jobs: Iterable[tuple[JobRecord, Status]], policy: Policy, now: int, gpu_hours: GpuHours | None = None
+    jobs: Iterable[tuple[JobRecord, Status]],
+    policy: Policy,
+    now: int,
+    gpu_hours: Mapping[str, GpuHours] | None = None,
 ) -> Pool:
     """The pool of these records, each in the state that Batch lists it in, in O(n log n)."""
     rows = [_row(record, state, policy, now) for record, state in jobs if state not in TERMINAL]
@@ -62,7 +72,7 @@ def pool_of(
         users=users,
         team_place=team_place,
         user_place=user_place,
-        gpu_hours=gpu_hours or {},
+        gpu_hours=dict(gpu_hours or {}),
     )
 
 
@@ -136,12 +146,12 @@ def _team(pool: Pool, name: str | None, job: str, policy: Policy, *, dispatched:
     party = _placed(pool.teams.get(name or ""), pool.team_place, job, dispatched=dispatched)
     if party is None:
         return None
-    owned, borrowed = pool.gpu_hours.get(party.name, ({}, {}))
+    hours = pool.gpu_hours.get(party.name, GpuHours())
     return TeamFacts(
         **dict(party),
         granted_sla=policy.teams[party.name].sla if party.name in policy.teams else (),
-        owned_gpu_hours=dict(owned),
-        borrowed_gpu_hours=dict(borrowed),
+        owned_gpu_hours=hours.owned,
+        borrowed_gpu_hours=hours.borrowed,
     )
 
 

@@ -1,6 +1,6 @@
 """Guardrails on one job: gather what rules may know, let them decide."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from logging import getLogger
 from typing import NamedTuple
 
@@ -23,13 +23,14 @@ BESIDE = 10
 
 @dataclass
 class FailedRules:
-    """Logs the rules that raised instead of deciding, and counts them."""
+    """The guardrails whose rule raised instead of deciding; each is logged once."""
 
-    count: int = 0
+    labels: set[str] = field(default_factory=set)
 
     def __call__(self, entry: Guardrail, error: Exception) -> None:
-        self.count += 1
-        logger.error("guardrail %s could not be decided", entry.label, exc_info=error)
+        if entry.label not in self.labels:
+            logger.error("guardrail %s could not be decided", entry.label, exc_info=error)
+        self.labels.add(entry.label)
 
 
 class Around(NamedTuple):

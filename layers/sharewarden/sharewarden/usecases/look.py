@@ -4,17 +4,22 @@ Nothing is decided here. An answer that Batch did not give in full is used for w
 not in it may be there all the same (design law 2).
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, get_args
 
 from sharewarden.domain.decide import Decision
+from sharewarden.domain.guardrails import needs_pool
 from sharewarden.domain.observation import TERMINAL, JobSummary, Status
+from sharewarden.domain.pool import pool_of
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.sweeping import housekeeping, lags, needs_read
 from sharewarden.ports import Unavailable
 
+from .guarding import Around
 from .shares import sweep_shares
+from .usage import team_gpu_hours
 from .walk import Walk
 
 ACTIVE: tuple[Status, ...] = tuple(status for status in get_args(Status) if status not in TERMINAL)
@@ -54,12 +59,13 @@ class Listing:
 def look(walk: Walk, queue: str, until: int | None, found: Found) -> None:
     """Add to ``found`` what the queue has to do, as far as Batch and the table tell until then."""
     listing = Listing()
+    walk.around[queue] = Around(walk.policy, walk.started_at)
     if queue not in walk.runtime.classic_queues:
         walk.apart(queue, partial(_shares, walk, queue))
         walk.apart(queue, partial(_list, walk, queue, until, listing))
     known: set[str] = set()
     try:
-        for record in walk.runtime.ledger.open_items(JobRecord, queue):
+        for record in _records(walk, queue, listing):
             known.add(record.job)
             walk.report.records += 1
             walk.apart(record.job, partial(_sort_in, walk, record, listing, found))
@@ -73,8 +79,39 @@ def look(walk: Walk, queue: str, until: int | None, found: Found) -> None:
     ]
 
 
+def _records(walk: Walk, queue: str, listing: Listing) -> Iterator[JobRecord]:
+    """The queue's open records. Raises Unavailable, after those that it gave.
+
+    Where a rule needs the pool they are all read before the first is looked at.
+    """
+    records = walk.runtime.ledger.open_items(JobRecord, queue)
+    if not needs_pool(walk.policy, queue):
+        yield from records
+        return
+    found: list[JobRecord] = []
+    try:
+        for record in records:
+            found.append(record)
+    except Unavailable:
+        yield from found
+        raise
+    if listing.whole:
+        walk.apart(queue, partial(_pool, walk, queue, found, listing))
+    yield from found
+
+
+def _pool(walk: Walk, queue: str, records: list[JobRecord], listing: Listing) -> None:
+    """What they make together, each in the state that Batch lists it in."""
+    around = walk.around[queue]
+    listed = [(record, row.status) for record in records if (row := listing.rows.get(record.job))]
+    hours = team_gpu_hours(walk.runtime, queue, records, around.shares.shares, walk.policy, walk.started_at)
+    pool = pool_of(listed, walk.policy, walk.started_at, hours)
+    walk.around[queue] = around._replace(pool=pool)
+
+
 def _shares(walk: Walk, queue: str) -> None:
     compared = sweep_shares(walk.runtime, queue)
+    walk.around[queue] = walk.around[queue]._replace(shares=compared.shares)
     walk.report.shares_changed += compared.changes
     walk.report.odd += compared.odd
 
@@ -104,7 +141,11 @@ def _sort_in(walk: Walk, record: JobRecord, listing: Listing, found: Found) -> N
         walk.report.behind += lags(record, row, whole=listing.whole)
         found.urgent.append(question)
         return
-    if housekeeping(record, walk.policy, walk.started_at, may_act=False) != Decision(record=record):
+    if _due(walk, record) != Decision(record=record):
         found.due.append(record.job)
     if record.end is None and not record.classic:
         found.quiet.append(question)
+
+
+def _due(walk: Walk, record: JobRecord) -> Decision:
+    return walk.guarded(housekeeping(record, walk.policy, walk.started_at, may_act=False))

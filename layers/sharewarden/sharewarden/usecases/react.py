@@ -118,7 +118,7 @@ def _decided(
     first = decide(record, policy) if description is None else decide_read(record, description, policy)
     decision = guarded(runtime, first, policy, failed)
     commit(runtime, decision, beside)
-    return Reaction("tracked", decision.record, decision.facts, failed.count)
+    return Reaction("tracked", decision.record, decision.facts, len(failed.labels))
 
 
 def _untraceable(runtime: Runtime, seen: JobObservation) -> Reaction:

@@ -3,16 +3,18 @@
 from typing import NamedTuple
 
 from sharewarden.domain.audit import AuditFact, subject_key
+from sharewarden.domain.known import KnownShares
 from sharewarden.domain.observation import ShareDescription
 from sharewarden.domain.share import KEPT_CHANGES, FoundChange, ShareRecord, content_hash
 from sharewarden.ports import Conflict, Runtime
 
 
 class Compared(NamedTuple):
-    """Changes that nobody had told of, and rows of Batch's answer that could not be read."""
+    """Changes that nobody had told of, rows of Batch's answer that could not be read, and the others."""
 
     changes: int
     odd: int
+    shares: KnownShares
 
 
 class _Look(NamedTuple):
@@ -39,7 +41,7 @@ def sweep_shares(runtime: Runtime, queue: str) -> Compared:
         _compare(runtime, ShareRecord(arn=arn, queue=queue, read_at=looked_at), seen.get(arn), when)
         for arn in sorted(arns)
     )
-    return Compared(changes, answer.odd)
+    return Compared(changes, answer.odd, KnownShares(shares=answer.shares, whole=answer.odd == 0))
 
 
 def _compare(runtime: Runtime, new: ShareRecord, seen: ShareDescription | None, when: _Look) -> int:

@@ -44,6 +44,7 @@ def sweep(runtime: Runtime, holder: str, limits: Limits) -> Report:
         walk.whole = True
     walk.apart("the untraced jobs", partial(_untraced, walk))
     release(walk)
+    walk.report.failed += len(walk.failed_rules.labels)
     with suppress(MustStop):
         _finish(walk)
     return walk.report

@@ -11,6 +11,7 @@ from sharewarden.domain.facts import team
 from sharewarden.domain.observation import ShareDescription
 from sharewarden.domain.periods import Period, period_days
 from sharewarden.domain.policy import Policy
+from sharewarden.domain.pool import GpuHours
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.share import ShareRecord
 from sharewarden.domain.stored import DAY
@@ -29,13 +30,6 @@ class QueueUsage(Frozen):
     queue: str
     days: tuple[DayOfTeam, ...]
     no_limit: tuple[str, ...] = ()
-
-
-class GpuHours(Frozen):
-    """A team's GPU-hours by the name of the current period."""
-
-    owned: dict[str, float]
-    borrowed: dict[str, float]
 
 
 def booked(runtime: Runtime, decision: Decision, beside: int) -> tuple[Decision, list[UsageDay]]:

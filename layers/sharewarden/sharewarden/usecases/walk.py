@@ -21,9 +21,8 @@ class Report:
 
     ``behind``: jobs that had moved on without an event; ``unread``: Batch or a table would not tell; ``odd``:
     rows of an answer that could not be read; ``failed``: jobs that the sweep could not do its work on, and
-    guardrails that raised;
-    ``left``: the caps left it to the next sweep, ``capped`` of it the blast radius; ``oldest_wish_ms``: for how
-    long the oldest wish could have been carried out.
+    guardrails whose rule raised; ``left``: the caps left it to the next sweep, ``capped`` of it the blast
+    radius; ``oldest_wish_ms``: how long the oldest wish could have been carried out.
     """
 
     queues: int = 0
