@@ -22,6 +22,7 @@ from sharewarden.domain.observation import (
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.policy_version import PolicyEntry, PolicyVersion
 from sharewarden.domain.stored import MINUTE, Stored
+from sharewarden.domain.telling import Message as Telling
 from sharewarden.ports import MAX_ACTIONS, Clock, Conflict, Page, Shares, Unavailable
 
 T = TypeVar("T", bound=Stored)
@@ -82,7 +83,7 @@ class MemoryLedger:
         yield from _oldest_first(
             fact
             for fact in self.facts.values()
-            if fact.queue == queue and fact.share == share and since <= fact.at <= until
+            if fact.queue == queue and (fact.share or "") == share and since <= fact.at <= until
         )
 
     def _check(self, item: Stored) -> None:
@@ -135,6 +136,19 @@ class MemoryNoticeQueue:
 
     def send(self, key: str) -> None:
         self.sent.append(key)
+
+
+class MemoryChannel:
+    """Notifier. ``sent`` holds the messages that went out; while ``fault`` holds an error, each send raises it."""
+
+    def __init__(self) -> None:
+        self.sent: list[Telling] = []
+        self.fault: Exception | None = None
+
+    def send(self, message: Telling) -> None:
+        if self.fault is not None:
+            raise self.fault
+        self.sent.append(message)
 
 
 class Buried(NamedTuple):

@@ -6,6 +6,7 @@ sweep brings it back, after a pause that doubles.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import islice
 from logging import getLogger
 from typing import Literal, NamedTuple, get_args
@@ -35,6 +36,9 @@ WORSE: tuple[Outcome, ...] = get_args(Outcome)
 
 #: Whether others that are alike are claimed with it, try by try: the index may show what is claimed already.
 FOLDING = (True, True, False)
+
+#: After this many lost races the outcome is left open, and ends as ``unsure``.
+ATTEMPTS = 5
 
 
 class Claim(NamedTuple):
@@ -88,9 +92,29 @@ def _tell(runtime: Runtime, key: str, channel: Channel) -> Outcome:
     outcome, ended = _sent(runtime, channel, compose(claim.notices))
     now = runtime.clock.now()
     notices = [ended(notice, now) for notice in claim.notices]
-    runtime.ledger.commit(notices, [], now)
+    _settle(runtime, notices, now)
     gave_up = any(delivery(notice, channel).state == "failed" for notice in notices)
     return "notices_failed" if gave_up else outcome
+
+
+def _settle(runtime: Runtime, notices: list[Notice], now: int) -> None:
+    """Keep what came of it. A claim of others that failed on one of them may have been in the way of all."""
+    try:
+        runtime.ledger.commit(notices, [], now)
+    except Conflict:
+        for notice in notices:
+            _settle_one(runtime, notice, now)
+
+
+def _settle_one(runtime: Runtime, notice: Notice, now: int) -> None:
+    for _ in range(ATTEMPTS):
+        stored = runtime.ledger.load(Notice, notice.key)
+        if stored is None or stored.version != notice.version:
+            return  # kept already, or given up as lost
+        with suppress(Conflict):
+            runtime.ledger.commit([notice], [], now)
+            return
+    raise Unavailable(f"notice {notice.key}: {ATTEMPTS} commits in a row met another writer")
 
 
 def _claim(runtime: Runtime, key: str, channel: Channel) -> Claim:
