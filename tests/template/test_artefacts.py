@@ -13,6 +13,7 @@ OTHER = next(name for name in MACHINES if name != HERE)
 
 
 COMPILED = "sharewarden/__pycache__/__init__.cpython-313.pyc"
+EXPRESSIONS = "sharewarden/domain/expressions.py"
 
 
 def elf(architecture: str) -> bytes:
@@ -33,6 +34,9 @@ def build(tmp_path: Path) -> Path:
     (layer / "sharewarden/__init__.py").write_text("ANSWER = 42")
     (layer / "sharewarden/__pycache__").mkdir()
     (layer / COMPILED).write_bytes(bytecode(0b01))
+    (layer / "sharewarden/domain/__pycache__").mkdir(parents=True)
+    (layer / EXPRESSIONS).write_text("expression = str.encode")
+    (layer / "sharewarden/domain/__pycache__/expressions.cpython-313.pyc").write_bytes(bytecode(0b01))
     (layer / "six_core-1.0.dist-info/RECORD").write_text(
         "six_core/core.so,,\nsix_core-1.0.dist-info/RECORD,,\n"
     )
@@ -73,6 +77,10 @@ SABOTAGE: list[tuple[str, Callable[[Path], object]]] = [
         "React does not import: ModuleNotFoundError",
         lambda b: (b / "React/app.py").write_text("import pydantic"),
     ),
+    (
+        "a custom rule does not load: ModuleNotFoundError",
+        lambda b: (b / "Layer/python" / EXPRESSIONS).write_text("import prompt_toolkit"),
+    ),
     ("the layer has no bytecode", lambda b: (b / "Layer/python" / COMPILED).unlink()),
     (
         "the layer has no bytecode that Lambda would use",
@@ -90,6 +98,12 @@ def test_what_is_wrong_is_named(
     assert [each for each in check(build) if fault in each]
     assert main(str(build), str(build / "pins.txt"), HERE) == 1
     assert fault in capsys.readouterr().err
+
+
+def test_a_pin_for_windows_is_not_looked_for(build: Path) -> None:
+    pins = build / "pins.txt"
+    pins.write_text(f"{pins.read_text()}colorama==0.4.6 ; sys_platform == 'win32' \\\n    --hash=sha256:00\n")
+    assert check(build) == []
 
 
 def test_a_layer_that_is_too_big_is_refused(build: Path, monkeypatch: pytest.MonkeyPatch) -> None:

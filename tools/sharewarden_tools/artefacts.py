@@ -22,7 +22,10 @@ OURS = {"sharewarden", "requirements.in", "requirements.txt", "__pycache__"}
 UNCHECKED = b"\x01\x00\x00\x00"
 #: `e_machine` in the header of an ELF file.
 MACHINES = {"x86_64": 62, "arm64": 183}
-IMPORT = "import sys; sys.path[:0] = sys.argv[1:]; from app import handler; assert callable(handler)"
+PATH = "import sys; sys.path[:0] = sys.argv[1:]"
+IMPORT = f"{PATH}; from app import handler; assert callable(handler)"
+#: A custom rule loads what no function imports, from a package without its command line (sam_build.sh).
+RULE = f"{PATH}; from sharewarden.domain.expressions import expression; expression('job.instances > 1')"
 
 
 def faults(build: Path, pins: Path, architecture: str) -> Iterator[str]:
@@ -40,6 +43,7 @@ def faults(build: Path, pins: Path, architecture: str) -> Iterator[str]:
     yield from _binaries(layer, architecture)
     for function in sorted(path.parent for path in build.glob("*/app.py")):
         yield from _function(function, layer, architecture)
+    yield from _ends_well("a custom rule does not load", RULE, [layer], architecture)
 
 
 def _has_bytecode(layer: Path) -> bool:
@@ -55,7 +59,8 @@ def layer_bytes(build: Path) -> int:
 
 
 def _distributions(layer: Path, pins: Path) -> Iterator[str]:
-    pinned = set(re.findall(r"^([a-z0-9-]+)==(\S+)", pins.read_text(encoding="utf-8"), re.MULTILINE))
+    text = pins.read_text(encoding="utf-8")
+    pinned = set(re.findall(r"^([a-z0-9-]+)==(\S+)(?! ; sys_platform == 'win32')(?=\s)", text, re.MULTILINE))
     found = {_name_and_version(path.name) for path in layer.glob("*.dist-info")}
     yield from (
         f"{name} {version} is in the layer and not pinned" for name, version in sorted(found - pinned)
@@ -88,12 +93,16 @@ def _function(function: Path, layer: Path, architecture: str) -> Iterator[str]:
     extra = sorted(path.name for path in function.iterdir() if path.name != "app.py")
     if extra:
         yield f"{function.name} holds more than its app.py: {', '.join(extra)}"
+    yield from _ends_well(f"{function.name} does not import", IMPORT, [function, layer], architecture)
+
+
+def _ends_well(fault: str, code: str, path: list[Path], architecture: str) -> Iterator[str]:
     if platform.machine() not in (architecture, {"arm64": "aarch64"}.get(architecture)):
         return  # a binary of another processor cannot be loaded here
-    python = [sys.executable, "-I", "-S", "-B", "-c", IMPORT, str(function), str(layer)]
+    python = [sys.executable, "-I", "-S", "-B", "-c", code, *map(str, path)]
     run = subprocess.run(python, capture_output=True, text=True, check=False)  # noqa: S603 (our own words)
     if run.returncode:
-        yield f"{function.name} does not import: {run.stderr.strip().splitlines()[-1]}"
+        yield f"{fault}: {run.stderr.strip().splitlines()[-1]}"
 
 
 def main(build: str, pins: str, architecture: str) -> int:
