@@ -309,6 +309,14 @@ def test_the_records_of_a_job_since_a_time_oldest_first(store: Store) -> None:
     assert [record.at - NOW for record in store.audit.by_job("job-1", NOW + 1)] == [1, 2, 9]
 
 
+def test_records_without_a_share_are_found_under_their_queue_alone(store: Store) -> None:
+    of_queue = [share_fact(NOW + 1, share=None), share_fact(NOW + 2, share="")]
+    others = [share_fact(NOW + 3), share_fact(NOW + 4, share=None, queue=None)]
+    store.ledger.commit([], [*of_queue, *others, share_fact(NOW + 5, share=None, queue=OTHER_QUEUE)], NOW)
+    assert [record.at for record in store.audit.by_share(QUEUE, "", NOW, NOW + 9)] == [NOW + 1, NOW + 2]
+    assert [record.at for record in store.audit.by_share(QUEUE, "team-vision", NOW, NOW + 9)] == [NOW + 3]
+
+
 def test_the_records_of_a_share_across_days_oldest_first(store: Store) -> None:
     midnight = NOW - NOW % DAY
     times = [midnight + DAY, midnight - 1, midnight, midnight + 3 * DAY, midnight - DAY, midnight + DAY - 1]

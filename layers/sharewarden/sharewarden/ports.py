@@ -111,7 +111,7 @@ class AuditReader(Protocol):
         ...
 
     def by_share(self, queue: str, share: str, since: int, until: int) -> Iterator[AuditRecord]:
-        """The share's records between the two times, oldest first."""
+        """The share's records between the two times, oldest first; an empty name: those that name none."""
         ...
 
 

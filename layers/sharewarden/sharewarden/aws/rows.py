@@ -53,8 +53,8 @@ def audit_row(fact: AuditFact, now: int) -> Row:
     for name in _INDEX_KEYS:
         if members[name] == "":
             del row[name]
-    if fact.queue and fact.share:
-        row["share_day"] = {"S": share_day(fact.queue, fact.share, fact.at // DAY)}
+    if fact.queue:  # a fact whose share is not known is found under the queue alone
+        row["share_day"] = {"S": share_day(fact.queue, fact.share or "", fact.at // DAY)}
     return _fitting(row, fact.key)
 
 
@@ -65,7 +65,7 @@ def audit_record(row: Mapping[str, Any]) -> AuditRecord:
 
 
 def share_day(queue: str, share: str, day: int) -> str:
-    """Key of the records of one share on one UTC day, counted from the epoch."""
+    """Key of the records of one share (or of none) on one UTC day, counted from the epoch."""
     return f"{last_part(queue)}/{share}#{datetime.fromtimestamp(day * DAY / SECOND, UTC):%Y-%m-%d}"
 
 
