@@ -28,10 +28,12 @@ lab_app = typer.Typer(help="AWS Batch quota management, emulated.", no_args_is_h
 local_app = typer.Typer(help="The whole product on this machine.", no_args_is_help=True)
 audit_app = typer.Typer(help="The append-only record of what happened and why.", no_args_is_help=True)
 policy_app = typer.Typer(help="What may be done, as one YAML file.", no_args_is_help=True)
+shadow_app = typer.Typer(help="What would be done, were it enforced.", no_args_is_help=True)
 app.add_typer(lab_app, name="lab")
 app.add_typer(local_app, name="local")
 app.add_typer(audit_app, name="audit")
 app.add_typer(policy_app, name="policy")
+app.add_typer(shadow_app, name="shadow")
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Stack = Annotated[
@@ -109,6 +111,29 @@ def react(
 ) -> None:
     """Show what the handler makes of an event. In memory: AWS is never asked."""
     raise typer.Exit(_work("react").react(file, describe, as_json=as_json))
+
+
+@app.command(epilog=EXIT_CODES)
+def preflight(
+    file: Annotated[Path, typer.Argument(help="A SubmitServiceJob request as JSON or YAML; - reads stdin.")],
+    *,
+    policy: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A policy that is not deployed.")
+    ] = None,
+    shares: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="What `aws batch list-quota-shares` answered.")
+    ] = None,
+    stack: Stack = None,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """Say what the policy will find of a job, before it is submitted. Reads only.
+
+    Code 1: the job could never start, or a guardrail would change or end it.
+    """
+    work = _work("preflight")
+    sources = work.Sources(policy, shares, stack, local)
+    raise typer.Exit(work.preflight(file, sources, as_json=as_json))
 
 
 @app.command(epilog=EXIT_CODES)
@@ -236,6 +261,25 @@ def policy_check(file: PolicyFile, *, as_json: Json = False) -> None:
     raise typer.Exit(_work("policy").check(file, as_json=as_json))
 
 
+@policy_app.command("test", epilog=EXIT_CODES)
+def policy_test(
+    file: PolicyFile,
+    *,
+    cases: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The cases; else POLICY's name with .tests.yaml.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run the cases beside a policy through the deployed decision. Never touches AWS."""
+    raise typer.Exit(_work("policy").test(file, cases, as_json=as_json))
+
+
+@policy_app.command("schema", epilog=EXIT_CODES)
+def policy_schema() -> None:
+    """Print the JSON Schema of policies, for editors."""
+    raise typer.Exit(_work("policy").schema())
+
+
 @policy_app.command("push", epilog=EXIT_CODES)
 def policy_push(
     file: PolicyFile,
@@ -303,6 +347,22 @@ def policy_history(
 ) -> None:
     """List the versions, newest first: number, hash, when, by whom, why."""
     raise typer.Exit(_work("policy_show").history(_open_site(stack, local), most, as_json=as_json))
+
+
+@shadow_app.command("report", epilog=EXIT_CODES)
+def shadow_report(
+    *,
+    since: Annotated[str, typer.Option(help="A duration back from now, or an RFC 3339 time.")] = "7d",
+    queue: Annotated[str | None, typer.Option(help="A queue's name; else every queue.")] = None,
+    share: Annotated[str | None, typer.Option(help="A quota share's name; else every share.")] = None,
+    stack: Stack = None,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """List what guardrails found: per guardrail what would have been done, or was, with the jobs."""
+    work = _work("shadow")
+    asked = work.Asked(since, queue, share)
+    raise typer.Exit(work.report(_open(stack, local), asked, as_json=as_json))
 
 
 @lab_app.command("serve", epilog=EXIT_CODES)

@@ -1,0 +1,156 @@
+"""``sharewarden shadow report``: what guardrails would have done, and what they did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any, NamedTuple
+
+from sharewarden.domain.audit import AuditRecord
+from sharewarden.domain.base import last_part
+from sharewarden.domain.share import ShareRecord
+from sharewarden.ports import Runtime
+
+from sharewarden_tools.operations.progress import Tell, progress
+
+from .audit import parse_since
+from .deployment import Deployment
+from .output import OK, BadInput, full_time, note, print_json, say
+
+KINDS = frozenset({"finding", "finding-cleared"})
+
+
+class Asked(NamedTuple):
+    """What the caller wants, as typed."""
+
+    since: str
+    queue: str | None = None
+    share: str | None = None
+
+
+class Row(NamedTuple):
+    """One finding, and when its rule held again (None: not so far)."""
+
+    finding: AuditRecord
+    over_at: int | None
+
+
+class Group(NamedTuple):
+    """What one guardrail found, where the same would have followed (``shadow``) or did (``enforce``)."""
+
+    label: str
+    action: str
+    mode: str
+    rows: tuple[Row, ...]
+
+
+def report(deployment: Deployment, asked: Asked, *, as_json: bool) -> int:
+    """Print the findings since then by guardrail, action and mode. Raises BadInput, Unavailable."""
+    runtime = deployment.runtime
+    now = runtime.clock.now()
+    since = parse_since(asked.since, now)
+    queues = _queues(runtime, asked.queue)
+    with progress() as tell:
+        facts = [
+            fact
+            for queue in queues
+            for share in _shares(runtime, queue, asked.share)
+            for fact in _found(runtime, queue, share, (since, now), tell)
+        ]
+    groups = grouped(facts)
+    if as_json:
+        print_json([_as_json(group) for group in groups])
+        return OK
+    note(f"{deployment.where}; guardrails since {full_time(since)}")
+    say(*(line for group in groups for line in _lines(group)))
+    if not groups:
+        note(_nothing(runtime, queues))
+    return OK
+
+
+def grouped(facts: Iterable[AuditRecord]) -> tuple[Group, ...]:
+    """By guardrail; what is only planned before what was done; each finding once, oldest first."""
+    known = {fact.key: fact for fact in facts}
+    over = {fact.figures.get("finding"): fact.at for fact in known.values() if fact.kind == "finding-cleared"}
+    rows = [Row(fact, over.get(fact.key)) for fact in known.values() if fact.kind == "finding"]
+    ordered = sorted(rows, key=lambda row: (*_group(row), row.finding.at, row.finding.key))
+    return tuple(
+        Group(label, action, "enforce" if enforced else "shadow", tuple(found))
+        for (enforced, label, action), found in groupby(ordered, _group)
+    )
+
+
+def _group(row: Row) -> tuple[bool, str, str]:
+    fact = row.finding
+    return fact.mode == "enforce", str(fact.figures["label"]), str(fact.figures["action"])
+
+
+def _queues(runtime: Runtime, wanted: str | None) -> Sequence[str]:
+    """ARNs. Raises BadInput for a queue that the stack does not look after."""
+    queues = sorted(runtime.queues)
+    found = [arn for arn in queues if wanted in (None, arn, last_part(arn))]
+    if not found:
+        raise BadInput(f"--queue: {wanted} is not looked after; there is {', '.join(map(last_part, queues))}")
+    return found
+
+
+def _shares(runtime: Runtime, queue: str, wanted: str | None) -> Sequence[str]:
+    """Every share that is known by record or policy, and none: a finding may come before its job's share."""
+    if wanted is not None:
+        return [wanted]
+    recorded = {last_part(share.arn) for share in runtime.ledger.open_items(ShareRecord, queue)}
+    return sorted({"", *recorded, *runtime.policies.current().queue(queue).shares})
+
+
+def _found(
+    runtime: Runtime, queue: str, share: str, times: tuple[int, int], tell: Tell
+) -> Iterator[AuditRecord]:
+    tell(f"reading the audit of {share or 'no share'} in {last_part(queue)}")
+    for fact in runtime.audit.by_share(queue, share, *times):
+        if fact.kind in KINDS:
+            yield fact
+
+
+def _nothing(runtime: Runtime, queues: Iterable[str]) -> str:
+    policy = runtime.policies.current()
+    names = [entry.label for entry in policy.guardrails if any(entry.covers(queue) for queue in queues)]
+    if not names:
+        return f"no findings, and the policy in force ({policy.hash}) has no guardrail for these queues"
+    return f"no findings; the policy in force ({policy.hash}) has {', '.join(names)}"
+
+
+def _lines(group: Group) -> Iterator[str]:
+    what = "would have been" if group.mode == "shadow" else "enforced:"
+    times = "once" if len(group.rows) == 1 else f"{len(group.rows)} times"
+    yield f"{group.label}: {what} {group.action}, {times}"
+    for row in group.rows:
+        fact = row.finding
+        over = "" if row.over_at is None else f" (until {full_time(row.over_at)})"
+        who = f"{fact.job_name or '-'}  {fact.job or '-'}  {fact.team or '(no team)'}"
+        yield f"  {full_time(fact.at)}  {who}  {fact.reason}{over}"
+
+
+def _as_json(group: Group) -> dict[str, Any]:
+    return {
+        "label": group.label,
+        "action": group.action,
+        "mode": group.mode,
+        "number": len(group.rows),
+        "findings": [_row_json(row) for row in group.rows],
+    }
+
+
+def _row_json(row: Row) -> dict[str, Any]:
+    fact = row.finding
+    return {
+        "key": fact.key,
+        "at": fact.at,
+        "until": row.over_at,
+        "job": fact.job,
+        "job_name": fact.job_name,
+        "team": fact.team,
+        "queue": fact.queue,
+        "share": fact.share,
+        "text": fact.reason,
+        "policy": fact.policy,
+    }
