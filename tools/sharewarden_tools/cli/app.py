@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import typer
 from sharewarden.ports import Unavailable
 from sharewarden.usecases.bump import Refused
 
+from .options import EXIT_CODES, Job, Json, Local, Port, Reason, Stack, Yes, opened, opened_site, work_of
 from .output import BAD_INPUT, REFUSED, UNAVAILABLE, BadInput, note, say
-
-EXIT_CODES = "Exit codes: 0 done; 1 refused, or a check failed; 2 bad input; 3 AWS could not be asked."
+from .policy_commands import policy_app, shadow_app
 
 app = typer.Typer(
     name="sharewarden",
@@ -27,30 +26,12 @@ app = typer.Typer(
 lab_app = typer.Typer(help="AWS Batch quota management, emulated.", no_args_is_help=True)
 local_app = typer.Typer(help="The whole product on this machine.", no_args_is_help=True)
 audit_app = typer.Typer(help="The append-only record of what happened and why.", no_args_is_help=True)
-policy_app = typer.Typer(help="What may be done, as one YAML file.", no_args_is_help=True)
-shadow_app = typer.Typer(help="What would be done, were it enforced.", no_args_is_help=True)
 app.add_typer(lab_app, name="lab")
 app.add_typer(local_app, name="local")
 app.add_typer(audit_app, name="audit")
 app.add_typer(policy_app, name="policy")
 app.add_typer(shadow_app, name="shadow")
 
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
-Stack = Annotated[
-    str | None, typer.Option("--stack", metavar="NAME", help="CloudFormation stack to work on.")
-]
-Local = Annotated[
-    bool,
-    typer.Option(
-        "--local", help="Work on the local stack that `sharewarden local serve` runs in this folder."
-    ),
-]
-Port = Annotated[int, typer.Option(min=0, max=65_535, help="Port on 127.0.0.1; 0 takes any free one.")]
-Job = Annotated[str, typer.Argument(metavar="JOB", help="Id, ARN, or a name that only one job has.")]
-PolicyFile = Annotated[Path, typer.Argument(metavar="POLICY", help="The policy as YAML; - reads stdin.")]
-Reason = Annotated[str, typer.Option(help="Why; it goes on record.")]
-Message = Annotated[str, typer.Option(help="Why; it goes on record.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do it without asking.")]
 Priority = typer.Option(min=0, max=9999, help="The priority to reach.")
 Points = typer.Option(min=1, max=9999, help="The points to add.")
 
@@ -93,7 +74,7 @@ def demo(
     ] = 7,
 ) -> None:
     """Play the three-team story on this machine: real handlers, no AWS account."""
-    raise typer.Exit(_work("demo").demo(seed, as_json=as_json))
+    raise typer.Exit(work_of("demo").demo(seed, as_json=as_json))
 
 
 @app.command(epilog=EXIT_CODES)
@@ -110,7 +91,7 @@ def react(
     as_json: Json = False,
 ) -> None:
     """Show what the handler makes of an event. In memory: AWS is never asked."""
-    raise typer.Exit(_work("react").react(file, describe, as_json=as_json))
+    raise typer.Exit(work_of("react").react(file, describe, as_json=as_json))
 
 
 @app.command(epilog=EXIT_CODES)
@@ -131,7 +112,7 @@ def preflight(
 
     Code 1: the job could never start, or a guardrail would change or end it.
     """
-    work = _work("preflight")
+    work = work_of("preflight")
     sources = work.Sources(policy, shares, stack, local)
     raise typer.Exit(work.preflight(file, sources, as_json=as_json))
 
@@ -152,9 +133,9 @@ def bump(  # noqa: PLR0913 - one parameter an option
     as_json: Json = False,
 ) -> None:
     """Raise a job's priority inside its share: until --for is over, the job ends, or somebody unbumps it."""
-    work = _work("jobs")
+    work = work_of("jobs")
     asked = work.Raise(to, by, lasts, reason)
-    raise typer.Exit(work.bump_job(_open(stack, local), job, asked, as_json=as_json))
+    raise typer.Exit(work.bump_job(opened(stack, local), job, asked, as_json=as_json))
 
 
 @app.command(epilog=EXIT_CODES)
@@ -162,14 +143,14 @@ def unbump(
     *, job: Job, reason: Reason, stack: Stack = None, local: Local = False, as_json: Json = False
 ) -> None:
     """End every bump of a job."""
-    work = _work("jobs")
-    raise typer.Exit(work.unbump_job(_open(stack, local), job, reason=reason, as_json=as_json))
+    work = work_of("jobs")
+    raise typer.Exit(work.unbump_job(opened(stack, local), job, reason=reason, as_json=as_json))
 
 
 @app.command(epilog=EXIT_CODES)
 def doctor(*, stack: Stack = None, local: Local = False, as_json: Json = False) -> None:
     """Look whether a deployment works. Reads only."""
-    raise typer.Exit(_work("doctor").doctor(_open_site(stack, local), as_json=as_json))
+    raise typer.Exit(work_of("doctor").doctor(opened_site(stack, local), as_json=as_json))
 
 
 @app.command(epilog=EXIT_CODES)
@@ -188,9 +169,9 @@ def redrive(  # noqa: PLR0913 - one parameter an option
     as_json: Json = False,
 ) -> None:
     """Show the dead letters and send them back to where they came from."""
-    work = _work("redrive")
+    work = work_of("redrive")
     asked = work.Asked(only, discard, show, yes)
-    raise typer.Exit(work.redrive(_open_site(stack, local), asked, as_json=as_json))
+    raise typer.Exit(work.redrive(opened_site(stack, local), asked, as_json=as_json))
 
 
 @app.command(epilog=EXIT_CODES)
@@ -208,9 +189,9 @@ def drain(  # noqa: PLR0913 - one parameter an option
     as_json: Json = False,
 ) -> None:
     """End every boost and wait until each job is back at its base, before an uninstall."""
-    work = _work("drain")
+    work = work_of("drain")
     asked = work.Asked(reason, now, timeout, yes)
-    raise typer.Exit(work.drain(_open_site(stack, local), asked, as_json=as_json))
+    raise typer.Exit(work.drain(opened_site(stack, local), asked, as_json=as_json))
 
 
 @audit_app.command("list", epilog=EXIT_CODES)
@@ -224,8 +205,10 @@ def audit_list(
     as_json: Json = False,
 ) -> None:
     """List the records of a share or a job, oldest first."""
-    work = _work("audit")
-    raise typer.Exit(work.list_audit(_open(stack, local), share=share, job=job, since=since, as_json=as_json))
+    work = work_of("audit")
+    raise typer.Exit(
+        work.list_audit(opened(stack, local), share=share, job=job, since=since, as_json=as_json)
+    )
 
 
 @app.command(epilog=EXIT_CODES)
@@ -250,119 +233,9 @@ def usage(  # noqa: PLR0913 - one parameter an option
     as_json: Json = False,
 ) -> None:
     """Show the GPU-hours of each team by period, owned and borrowed, beside its budgets. Reads only."""
-    work = _work("usage")
+    work = work_of("usage")
     asked = work.Asked(team, period, since, until, prices)
-    raise typer.Exit(work.show_usage(_open(stack, local), asked, as_json=as_json))
-
-
-@policy_app.command("check", epilog=EXIT_CODES)
-def policy_check(file: PolicyFile, *, as_json: Json = False) -> None:
-    """Say everything that is wrong with a policy, and where. Never touches AWS."""
-    raise typer.Exit(_work("policy").check(file, as_json=as_json))
-
-
-@policy_app.command("test", epilog=EXIT_CODES)
-def policy_test(
-    file: PolicyFile,
-    *,
-    cases: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The cases; else POLICY's name with .tests.yaml.")
-    ] = None,
-    as_json: Json = False,
-) -> None:
-    """Run the cases beside a policy through the deployed decision. Never touches AWS."""
-    raise typer.Exit(_work("policy").test(file, cases, as_json=as_json))
-
-
-@policy_app.command("schema", epilog=EXIT_CODES)
-def policy_schema() -> None:
-    """Print the JSON Schema of policies, for editors."""
-    raise typer.Exit(_work("policy").schema())
-
-
-@policy_app.command("push", epilog=EXIT_CODES)
-def policy_push(
-    file: PolicyFile,
-    *,
-    message: Message = "",
-    yes: Yes = False,
-    stack: Stack = None,
-    local: Local = False,
-    as_json: Json = False,
-) -> None:
-    """Put a policy in force: checked, shown as a difference, confirmed, versioned, on record."""
-    work = _work("policy_push")
-    asked = work.Asked(message, yes, as_json)
-    raise typer.Exit(work.push_policy(_open_site(stack, local), file, asked))
-
-
-@policy_app.command("rollback", epilog=EXIT_CODES)
-def policy_rollback(
-    version: Annotated[
-        str, typer.Argument(metavar="VERSION", help="A version's number, or the beginning of its hash.")
-    ],
-    *,
-    message: Message = "",
-    yes: Yes = False,
-    stack: Stack = None,
-    local: Local = False,
-    as_json: Json = False,
-) -> None:
-    """Put an earlier version in force again: pushed anew, under a number of its own."""
-    work = _work("policy_push")
-    asked = work.Asked(message, yes, as_json)
-    raise typer.Exit(work.roll_back(_open_site(stack, local), version, asked))
-
-
-@policy_app.command("diff", epilog=EXIT_CODES)
-def policy_diff(
-    file: PolicyFile, *, stack: Stack = None, local: Local = False, as_json: Json = False
-) -> None:
-    """Show what a policy would change of the one in force, by path and in words."""
-    written = _work("policy_push").read_written(file)
-    raise typer.Exit(_work("policy_show").diff(_open_site(stack, local), written.policy, as_json=as_json))
-
-
-@policy_app.command("show", epilog=EXIT_CODES)
-def policy_show(
-    *,
-    version: Annotated[
-        str | None, typer.Option(help="A number, or the beginning of a hash; else the one in force.")
-    ] = None,
-    stack: Stack = None,
-    local: Local = False,
-    as_json: Json = False,
-) -> None:
-    """Print a policy as it was written."""
-    raise typer.Exit(_work("policy_show").show(_open_site(stack, local), version, as_json=as_json))
-
-
-@policy_app.command("history", epilog=EXIT_CODES)
-def policy_history(
-    *,
-    most: Annotated[int, typer.Option("--limit", min=1, help="How many versions at most.")] = 20,
-    stack: Stack = None,
-    local: Local = False,
-    as_json: Json = False,
-) -> None:
-    """List the versions, newest first: number, hash, when, by whom, why."""
-    raise typer.Exit(_work("policy_show").history(_open_site(stack, local), most, as_json=as_json))
-
-
-@shadow_app.command("report", epilog=EXIT_CODES)
-def shadow_report(
-    *,
-    since: Annotated[str, typer.Option(help="A duration back from now, or an RFC 3339 time.")] = "7d",
-    queue: Annotated[str | None, typer.Option(help="A queue's name; else every queue.")] = None,
-    share: Annotated[str | None, typer.Option(help="A quota share's name; else every share.")] = None,
-    stack: Stack = None,
-    local: Local = False,
-    as_json: Json = False,
-) -> None:
-    """List what guardrails found: per guardrail what would have been done, or was, with the jobs."""
-    work = _work("shadow")
-    asked = work.Asked(since, queue, share)
-    raise typer.Exit(work.report(_open(stack, local), asked, as_json=as_json))
+    raise typer.Exit(work.show_usage(opened(stack, local), asked, as_json=as_json))
 
 
 @lab_app.command("serve", epilog=EXIT_CODES)
@@ -373,7 +246,7 @@ def lab_serve(
     ] = False,
 ) -> None:
     """Serve Batch, SageMaker and SQS for any AWS SDK, until Ctrl-C."""
-    raise typer.Exit(_work("serve").serve_lab(port, quick=quick))
+    raise typer.Exit(work_of("serve").serve_lab(port, quick=quick))
 
 
 @local_app.command("serve", epilog=EXIT_CODES)
@@ -384,17 +257,4 @@ def local_serve(
     ] = False,
 ) -> None:
     """Serve the lab and the real handlers around it, with a three-team pool, until Ctrl-C."""
-    raise typer.Exit(_work("serve").serve_local(port, story=story))
-
-
-def _open(stack: str | None, local: bool) -> Any:
-    return _work("deployment").open_deployment(stack, local=local)
-
-
-def _open_site(stack: str | None, local: bool) -> Any:
-    return import_module("sharewarden_tools.operations.site").open_site(stack, local=local)
-
-
-def _work(module: str) -> Any:
-    """A module of this package: the AWS stand-ins alone take a second to import."""
-    return import_module(f"{__package__}.{module}")
+    raise typer.Exit(work_of("serve").serve_local(port, story=story))
