@@ -1,17 +1,16 @@
 """A team has used the GPU-hours that it has for a day, a week or a month."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
 from sharewarden.domain.observation import STATUS_ORDER
-from sharewarden.domain.stored import SECOND
+from sharewarden.domain.periods import Period, period_days, period_name
+from sharewarden.domain.stored import DAY, SECOND
 
 from .base import Fires, Guardrail, Unknown, Verdict, unseen
 from .facts import Facts, TeamFacts
-
-Period = Literal["day", "week", "month"]
 
 
 class Rule(Guardrail):
@@ -41,48 +40,33 @@ class Rule(Guardrail):
         borrowed = facts.team.borrowed_gpu_hours.get(self.period)
         if owned is None or borrowed is None:
             return Unknown(what="team.owned_gpu_hours, team.borrowed_gpu_hours")
-        used = (("total", owned + borrowed), ("owned", owned), ("borrowed", borrowed))
-        spent = [
-            (kind, hours, limit) for kind, hours in used if (limit := self._limit(kind, hours)) is not None
-        ]
+        spent = self._spent({"total": owned + borrowed, "owned": owned, "borrowed": borrowed})
         return self._fires(facts, facts.team, spent) if spent else None
 
-    def _limit(self, kind: str, hours: float) -> float | None:
-        """The limit, when it is reached."""
-        limit: float | None = getattr(self, kind)
-        return limit if limit is not None and hours >= limit else None
+    def _spent(self, used: dict[str, float]) -> dict[str, tuple[float, float]]:
+        """The hours and the limit of each limit that is reached."""
+        limits: dict[str, float | None] = {kind: getattr(self, kind) for kind in used}
+        return {
+            kind: (hours, limit)
+            for kind, hours in used.items()
+            if (limit := limits[kind]) is not None and hours >= limit
+        }
 
-    def _fires(self, facts: Facts, team: TeamFacts, spent: list[tuple[str, float, float]]) -> Fires:
-        start, name = period_of(facts.now, self.period)
+    def _fires(self, facts: Facts, team: TeamFacts, spent: dict[str, tuple[float, float]]) -> Fires:
+        days = period_days(self.period, facts.now)
+        name = period_name(self.period, days)
+        following = datetime.fromtimestamp(days.stop * DAY / SECOND, UTC)
         told = " and ".join(
-            f"{hours:.1f} of {limit:g} {_KINDS[kind]}GPU-hours" for kind, hours, limit in spent
+            f"{used:.1f} of {limit:g} {_NAMES[kind]}" for kind, (used, limit) in spent.items()
         )
         return Fires(
             text=f"belongs to team {team.name}, which has used {told} of {name}:"
-            f" the next {self.period} begins {next_start(start, self.period):%Y-%m-%d} 00:00 UTC",
-            figures={kind: {"used": hours, "limit": limit} for kind, hours, limit in spent},
+            f" the next {self.period} begins {following:%Y-%m-%d} 00:00 UTC",
+            figures={kind: {"used": used, "limit": limit} for kind, (used, limit) in spent.items()},
             subject=name,
             about="team",
             only_told=STATUS_ORDER[facts.job.status] > STATUS_ORDER["RUNNABLE"],
         )
 
 
-_KINDS = {"total": "", "owned": "owned ", "borrowed": "borrowed "}
-
-
-def period_of(now: int, period: Period) -> tuple[datetime, str]:
-    """Start and name of the period that ``now`` is in: ``2026-11-30``, ``2026-W49``, ``2026-11``."""
-    day = datetime.fromtimestamp(now // SECOND, UTC).replace(hour=0, minute=0, second=0)
-    if period == "day":
-        return day, f"{day:%Y-%m-%d}"
-    if period == "month":
-        return day.replace(day=1), f"{day:%Y-%m}"
-    year, week, weekday = day.isocalendar()
-    return day - timedelta(days=weekday - 1), f"{year}-W{week:02}"
-
-
-def next_start(start: datetime, period: Period) -> datetime:
-    """When the period after the one that began at ``start`` begins."""
-    if period == "month":
-        return (start + timedelta(days=31)).replace(day=1)
-    return start + timedelta(days=1 if period == "day" else 7)
+_NAMES = {"total": "GPU-hours", "owned": "owned GPU-hours", "borrowed": "borrowed GPU-hours"}
