@@ -6,20 +6,23 @@ import random
 from dataclasses import replace
 
 import pytest
-from sharewarden.domain.booking import UsageDay
+from sharewarden.domain.booking import Span, UsageDay
 from sharewarden.domain.policy import Policy, QueuePolicy, SharePolicy
 from sharewarden.domain.record import JobRecord
-from sharewarden.domain.stored import DAY
+from sharewarden.domain.stored import DAY, HOUR
 from sharewarden.domain.usage import Window
 from sharewarden.usecases.usage import queue_usage
 
 from tests.simulation.faults import crash, lose, watched
+from tests.simulation.pool import story
+from tests.simulation.samples import FIRST, described, share
 from tests.simulation.usage_kit import (
     SECOND,
     TEAMS,
     Job,
     Used,
     begin,
+    by_definition,
     close,
     counted,
     forget_records,
@@ -28,7 +31,7 @@ from tests.simulation.usage_kit import (
     put_shares,
     second_by_second,
 )
-from tests.simulation.world import NOW, QUEUE, World, reproduce, seeds, stored, world
+from tests.simulation.world import NOW, QUEUE, World, facts_of, reproduce, seeds, stored, world
 
 POLICY = Policy(
     queues={"ml-train-qm": QueuePolicy(shares={name: SharePolicy(team=TEAMS[name]) for name in TEAMS})}
@@ -131,3 +134,45 @@ def test_the_days_that_a_record_has_booked_are_those_that_hold_its_time() -> Non
     for job in jobs:
         held = {item.day for item in stored(one.ledger, UsageDay) if item.job == job.name and item.spans}
         assert set(one.record(job.name).booked_days) == held
+
+
+@pytest.mark.parametrize("seed", seeds(4))
+def test_law_10_after_a_busy_day_the_figures_are_what_the_training_jobs_were(seed: int) -> None:
+    """The real sweep closes and books, after events doubled and in any order; then the records expire."""
+    told = story(seed, jobs=40)
+    one, rng = told.world(), random.Random(seed)
+    events = [event for _, event in told.events for _ in range(rng.randint(1, 2))]
+    rng.shuffle(events)
+    one.take(*events)
+    one.settle(3)
+    truth, line = by_definition(told.lab, limit=1), reproduce("after_a_busy_day", seed)
+    assert {kind for *_, kind in truth} == {"owned", "borrowed"}
+    by_share = {name: SharePolicy(team=name) for name in (*TEAMS, "urgent")}
+    one.policies.policy = Policy(queues={"ml-train-qm": QueuePolicy(shares=by_share)})
+    window = Window(NOW, told.lab.now())
+    assert counted(queue_usage(one.runtime, QUEUE, window).days) == truth, line
+    one.clock.advance(2 * DAY)
+    one.settle()
+    assert not list(one.ledger.open_items(JobRecord, QUEUE)), line
+    forget_records(one)
+    assert counted(queue_usage(one.runtime, QUEUE, window).days) == truth, line
+
+
+@pytest.mark.parametrize(("limit", "fires"), [(2.5, True), (3.0, True), (3.5, False)])
+def test_a_budget_counts_jobs_whose_records_are_gone_and_those_that_run(limit: float, fires: bool) -> None:
+    """Two GPU-hours are booked, one more was used since; the finding is about the job that waits."""
+    entry = {"rule": "gpu-hour-budget", "period": "week", "total": limit}
+    shares = {name: {"team": team} for name, team in TEAMS.items()}
+    policy = {"queues": {"ml-train-qm": {"shares": shares}}, "guardrails": [entry]}
+    one = world(policy=Policy.model_validate(policy))
+    one.batch.quota_shares[QUEUE] = [share(1)]
+    span = Span(attempt="gone", started_at=NOW - 2 * HOUR, stopped_at=NOW - HOUR)
+    known = {"share": "background", "unit": "ml.g5.xlarge", "instances": 2, "spans": (span,)}
+    one.ledger.commit([UsageDay(job="gone", queue=QUEUE, day=NOW // DAY, **known)], [], NOW)
+    running = {"status": "RUNNING", "attempt": FIRST, "started_at": NOW - HOUR, "instance_count": 1}
+    one.batch.tell(described(**running))
+    one.batch.tell(described(job="job-2", arn="arn:aws:batch:us-east-1:123456789012:service-job/job-2"))
+    one.sweep()
+    one.sweep()
+    found = facts_of(one.ledger, "finding")
+    assert [fact.figures["total"]["used"] for fact in found] == ([3.0] if fires else [])

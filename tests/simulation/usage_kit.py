@@ -6,16 +6,20 @@ import random
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from sharewarden.domain.decide import Decision
 from sharewarden.domain.observation import AttemptSeen, JobDescription, JobObservation, ShareDescription
 from sharewarden.domain.record import JobRecord, absorb, fold, new_record
 from sharewarden.domain.share import ShareRecord
+from sharewarden.domain.stored import DAY
 from sharewarden.domain.usage import DayOfTeam
 from sharewarden.ports import Conflict, Unavailable
 from sharewarden.usecases.change import change
+from sharewarden_tools.lab import Lab
 
 from tests.simulation.faults import Crash
+from tests.simulation.pool import UNIT
 from tests.simulation.world import QUEUE, World
 
 SECOND = 1000
@@ -111,7 +115,7 @@ def second_by_second(jobs: list[Job], start: int, since: int, until: int) -> Use
             left = free.setdefault((job.share, job.unit), UNITS[job.unit])
             owned = min(left, job.instances)
             free[job.share, job.unit] = left - owned
-            key = (team_of(job), now // 86_400_000, job.unit)
+            key = (team_of(job), now // DAY, job.unit)
             used[*key, "owned"] += owned * SECOND
             used[*key, "borrowed"] += (job.instances - owned) * SECOND
     return +used
@@ -175,3 +179,21 @@ def forget_records(one: World) -> None:
     """The time to live of closed records is over."""
     for kind, key in [name for name, item in one.ledger.items.items() if isinstance(item, JobRecord)]:
         del one.ledger.items[kind, key]
+
+
+def by_definition(lab: Lab, limit: int) -> Used:
+    """The same for the attempts in a lab, of one instance each, by share: between any two of its times."""
+    jobs, used = lab.state.jobs, Used()
+    runs = sorted(
+        (one.started_at, one.owner, one.ended_at, jobs[one.owner].share)
+        for one in lab.state.trainings.values()
+        if jobs[one.owner].queue_arn == QUEUE and one.started_at and one.ended_at
+    )
+    for since, until in pairwise(sorted({at for start, _, stop, _ in runs for at in (start, stop)})):
+        running: Counter[str] = Counter()
+        for start, _, stop, share in runs:
+            if start <= since < stop:
+                running[share] += 1
+                kind = "owned" if running[share] <= limit else "borrowed"
+                used[share, since // DAY, UNIT, kind] += until - since
+    return used
