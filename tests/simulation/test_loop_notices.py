@@ -152,7 +152,7 @@ def test_law_01_a_storm_under_faults_tells_each_fact_once_at_most_and_converges(
             notify(shaky, key)
     for channel in CHANNELS:
         counted = Counter(told.told(channel))
-        assert max(counted.values()) == 1
+        assert max(counted.values(), default=0) <= 1
         for fact in facts:
             state = {one.channel: one.state for one in told.notice(fact.job or "").deliveries}[channel]
             assert state == "unsure" or (state == "sent" and counted[fact.fact] == 1)

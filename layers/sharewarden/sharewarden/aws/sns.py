@@ -11,6 +11,7 @@ from botocore.exceptions import (
     ParamValidationError,
     ProxyConnectionError,
 )
+from botocore.parsers import ResponseParserError
 
 from sharewarden.aws.errors import code, message
 from sharewarden.aws.sqs import accepted
@@ -47,7 +48,7 @@ class SnsTopic:
             raise _answered(error) from error
         except _NOT_SENT as error:
             raise Unavailable(f"Publish: {type(error).__name__}: {error}") from error
-        except BotoCoreError as error:
+        except (BotoCoreError, ResponseParserError) as error:
             raise Unsure(f"Publish: {type(error).__name__}: {error}") from error
 
 

@@ -75,10 +75,9 @@ def _folded(notices: Sequence[Notice]) -> list[str]:
     more = len(notices) - LISTED
     if more <= 0:
         return []
-    first = notices[0]
-    since = _time(min(notice.at for notice in notices))
-    where = f"sharewarden audit list --share {first.share} --since {since}" if first.share else "the audit"
-    return [f"and {more} more of this kind: {where}"]
+    share, since = notices[0].share, _time(min(notice.at for notice in notices))
+    listed = f"sharewarden audit list --share {_line(share, LONGEST_NAME)} --since {since}" if share else None
+    return [f"and {more} more of this kind: {listed or 'the audit'}"]
 
 
 def _common(first: Notice) -> dict[str, str]:
