@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from sharewarden.aws.batch import AwsBatch
 from sharewarden.domain.audit import AuditFact, AuditRecord
 from sharewarden.domain.observation import ApiCallObservation, JobDescription, JobObservation, Observation
 from sharewarden.domain.record import JobRecord, status
@@ -30,6 +29,7 @@ from sharewarden_tools.memory import (
     MemoryPolicies,
     MemoryWishQueue,
 )
+from sharewarden_tools.told import told_job
 
 from .output import OK, BadInput, full_time, print_json, record_line, say
 
@@ -116,24 +116,13 @@ def _read(file: Path) -> tuple[str, Mapping[str, Any]]:
         raise BadInput(f"{file}: nested too deeply to be read") from error
 
 
-class _Told:
-    """A Batch client that knows one answer."""
-
-    def __init__(self, answer: Mapping[str, Any]) -> None:
-        self._answer = answer
-
-    def describe_service_job(self, jobId: str) -> Mapping[str, Any]:  # noqa: ARG002, N803 - boto3's signature
-        return self._answer
-
-
 def _described(file: Path, clock: MemoryClock) -> JobDescription | None:
     """The answer of DescribeServiceJob in the file, read as the product reads it. Raises BadInput."""
     answer = _read(file)[1]
     if not isinstance(answer, dict):
         raise BadInput(f"{file}: not an answer of DescribeServiceJob, which is an object")
-    told: Any = _Told(answer)
     try:
-        return AwsBatch(told, clock).describe("the job")
+        return told_job(answer, clock)
     except Unavailable as error:
         raise BadInput(f"{file}: not an answer of DescribeServiceJob: {_cause(error)}") from error
     except (AttributeError, TypeError) as error:

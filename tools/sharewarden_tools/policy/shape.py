@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from types import UnionType
 from typing import Annotated, Any, NamedTuple, Union, get_args, get_origin
 
-from pydantic import BaseModel
+from pydantic import BaseModel, BeforeValidator
 from pydantic_core import PydanticCustomError
 from sharewarden.domain.durations import Duration
 from sharewarden.domain.rules import CUSTOM, rule_class
@@ -52,7 +52,9 @@ def _spots(value: Any, annotation: Any, loc: Loc, metadata: tuple[Any, ...]) -> 
         for name, item in value.items() if isinstance(value, dict) else ():
             yield from _spots(item, (*get_args(bare), Any, Any)[1], (*loc, name), ())
     else:
-        yield loc, Spot(value, bare, _READS_DURATIONS in metadata)
+        duration = _READS_DURATIONS in metadata
+        converted = not duration and any(isinstance(one, BeforeValidator) for one in metadata)
+        yield loc, Spot(value, None if converted else bare, duration)
 
 
 def _in_model(value: Any, model: type[BaseModel], loc: Loc) -> Iterator[tuple[Loc, Spot]]:
