@@ -69,6 +69,7 @@ PEOPLE: dict[str, dict[str, str]] = {
         "QueueArns": "batch:GetJobQueueSnapshot batch:ListQuotaShares",
         "State": "dynamodb:GetItem dynamodb:Query",
         "State/index/*": "dynamodb:GetItem dynamodb:Query",
+        STACK_ARN: "cloudformation:DescribeStacks",
     },
     "AuditorPolicy": {
         "Audit": "dynamodb:DescribeTable dynamodb:GetItem dynamodb:Query dynamodb:Scan",
