@@ -24,6 +24,14 @@ def letter(body: str = "{}", queue: str = "EventsDeadLetters", **attributes: str
     [
         (letter(origin="events", reason="Poison: x"), "EventsQueue", "react", "Poison: x"),
         (letter(origin="wishes", reason="Poison: y"), "WishesQueue", "apply", "Poison: y"),
+        (letter(origin="notices", reason="KeyError: z"), "NoticesQueue", "notify", "KeyError: z"),
+        (letter(origin="unheard of", reason="x"), "EventsQueue", "react", "x"),
+        (
+            letter(queue="NoticesDeadLetters"),
+            "NoticesQueue",
+            "SQS, from NoticesQueue",
+            "received too often without being finished",
+        ),
         (letter(), "EventsQueue", "SQS, from EventsQueue", "received too often without being finished"),
         (
             letter(queue="WishesDeadLetters"),
@@ -62,6 +70,8 @@ def test_every_event_that_the_code_knows_may_go_back(file: Path) -> None:
         (letter('{"source": "aws.batch"}'), "detail"),
         (letter('{"job": "j", "version": 1}', "WishesDeadLetters"), None),
         (letter('{"job": "j"}', "WishesDeadLetters"), "not a wish"),
+        (letter('{"notice": "finding#j"}', origin="notices"), None),
+        (letter('{"notices": 1}', "NoticesDeadLetters"), "not a notice"),
     ],
 )
 def test_what_would_fail_again(one: Letter, fault: str | None) -> None:

@@ -10,11 +10,15 @@ from typing import Any, Literal
 
 from pydantic import ValidationError
 from sharewarden.events import BadEvent, observe
-from sharewarden.intake import WishMessage
+from sharewarden.intake import NoticeMessage, WishMessage
 
 from sharewarden_tools.cli.output import plain
 
-Home = Literal["EventsQueue", "WishesQueue"]
+Home = Literal["EventsQueue", "WishesQueue", "NoticesQueue"]
+
+#: Where messages come from, by the ``origin`` that the functions give, and which function took them there.
+_HOMES: dict[str, Home] = {"events": "EventsQueue", "wishes": "WishesQueue", "notices": "NoticesQueue"}
+_READERS: dict[Home, str] = {"EventsQueue": "react", "WishesQueue": "apply", "NoticesQueue": "notify"}
 
 #: Members of an event that may hold what is nobody's business, wherever they stand (SageMaker API reference,
 #: CreateTrainingJob; CloudTrail user guide, userIdentity).
@@ -39,9 +43,11 @@ class Letter:
 
     @property
     def home(self) -> Home:
-        """The queue that it came from: apply buries its messages among the events'."""
-        wishes = self.queue == "WishesDeadLetters" or self.attributes.get("origin") == "wishes"
-        return "WishesQueue" if wishes else "EventsQueue"
+        """The queue that it came from: all functions bury their messages among the events'."""
+        own = self.queue.removesuffix("DeadLetters").lower()
+        return (
+            _HOMES[own] if own != "events" else _HOMES.get(self.attributes.get("origin", own), "EventsQueue")
+        )
 
     @property
     def origin(self) -> str:
@@ -49,7 +55,7 @@ class Letter:
         if "RULE_ARN" in self.attributes:
             return f"EventBridge, rule {self.attributes['RULE_ARN'].rpartition('/')[2]}"
         if "origin" in self.attributes:
-            return "apply" if self.attributes["origin"] == "wishes" else "react"
+            return _READERS[self.home]
         return f"SQS, from {self.home}"
 
     @property
@@ -70,6 +76,8 @@ class Letter:
         """Why this version of the code could not read it either; None when it could."""
         if self.home == "WishesQueue":
             return None if _wish(self.body) else "not a wish"
+        if self.home == "NoticesQueue":
+            return None if _is_notice(self.body) else "not a notice"
         try:
             observe(json.loads(self.body))
         except (ValueError, RecursionError, BadEvent) as error:
@@ -115,6 +123,14 @@ def _wish(body: str) -> WishMessage | None:
         return WishMessage.model_validate_json(body)
     except ValidationError:
         return None
+
+
+def _is_notice(body: str) -> bool:
+    try:
+        NoticeMessage.model_validate_json(body)
+    except ValidationError:
+        return False
+    return True
 
 
 def _masked(value: Any) -> Any:

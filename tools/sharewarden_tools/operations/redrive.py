@@ -16,7 +16,8 @@ from .letters import Letter, read_letter
 from .progress import Tell
 from .site import Site
 
-QUEUES = ("EventsDeadLetters", "WishesDeadLetters")
+QUEUES = ("EventsDeadLetters", "WishesDeadLetters", "NoticesDeadLetters")
+_HOMES = ("EventsQueue", "WishesQueue", "NoticesQueue")
 #: How long the letters are hidden from others while a person decides, in seconds.
 HIDDEN = 600
 #: The most that one run takes up: what is beyond is for the next one.
@@ -48,7 +49,7 @@ class Letters:
     def __init__(self, site: Site) -> None:
         self._sqs = site.client("sqs")
         self._gone: set[str] = set()
-        self._urls = {name: site.queue_url(name) for name in (*QUEUES, "EventsQueue", "WishesQueue")}
+        self._urls = {name: site.queue_url(name) for name in (*QUEUES, *_HOMES)}
 
     def waiting(self) -> int:
         """About how many lie there, those that somebody looks at included."""
@@ -150,7 +151,7 @@ def _gap(letter: Letter, why: Discarding) -> AuditFact:
 
 def _in_order(letter: Letter) -> dict[str, Any]:
     """What a FIFO queue asks for: the job as group, and once per letter within five minutes."""
-    if letter.home == "EventsQueue":
+    if letter.home != "WishesQueue":
         return {}
     once = hashlib.sha256(f"redrive#{letter.id}".encode()).hexdigest()
     return {"MessageGroupId": letter.job, "MessageDeduplicationId": once}

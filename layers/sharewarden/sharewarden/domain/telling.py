@@ -110,8 +110,8 @@ def _document(notices: Sequence[Notice]) -> dict[str, Any]:
         "severity": first.severity,
         "mode": first.mode,
         "queue": first.queue,
-        "share": first.share,
-        "team": first.team,
+        "share": _named(first.share),
+        "team": _named(first.team),
         "policy": first.policy,
         "count": len(notices),
         "notices": [_entry(notice) for notice in notices[:LISTED]],
@@ -124,9 +124,13 @@ def _entry(notice: Notice) -> dict[str, Any]:
         "title": _line(notice.title, LONGEST_TITLE),
         "text": _line(notice.text, LONGEST_TEXT),
         "job": notice.job,
-        "job_name": notice.job_name and _line(notice.job_name, LONGEST_NAME),
+        "job_name": _named(notice.job_name),
         "at": _time(notice.at),
     }
+
+
+def _named(text: str | None) -> str | None:
+    return None if text is None else _line(text, LONGEST_NAME)
 
 
 def _line(text: str, most: int) -> str:
