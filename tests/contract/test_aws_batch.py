@@ -347,6 +347,22 @@ def test_a_priority_is_set_to_an_absolute_value(stub: Stubber, batch: AwsBatch) 
     batch.set_priority(JOB_ARN, 0)
 
 
+def test_a_job_is_terminated_with_a_reason(stub: Stubber, batch: AwsBatch) -> None:
+    stub.add_response("terminate_service_job", {}, {"jobId": JOB_ARN, "reason": "asks for too much"})
+    batch.terminate(JOB_ARN, "asks for too much")
+
+
+@pytest.mark.parametrize(("told", "expected"), [(True, True), (False, False), (None, False)])
+def test_whether_a_job_is_being_terminated(
+    stub: Stubber, batch: AwsBatch, told: bool | None, expected: bool
+) -> None:
+    answer = sample("describe_service_job", EXAMPLES, isTerminated=told)
+    stub.add_response("describe_service_job", answer, {"jobId": JOB_ARN})
+    found = batch.describe(JOB_ARN)
+    assert found is not None
+    assert found.terminated is expected
+
+
 @pytest.mark.parametrize(
     ("method", "call"),
     [
@@ -364,6 +380,13 @@ def test_every_call_names_what_was_refused(
 
 
 @pytest.mark.parametrize(
+    ("operation", "act"),
+    [
+        ("update_service_job", lambda batch: batch.set_priority(JOB_ARN, 5)),
+        ("terminate_service_job", lambda batch: batch.terminate(JOB_ARN, "r")),
+    ],
+)
+@pytest.mark.parametrize(
     ("code", "expected"),
     [
         ("AccessDeniedException", Denied),
@@ -375,8 +398,13 @@ def test_every_call_names_what_was_refused(
     ],
 )
 def test_a_refusal_is_told_from_a_bad_moment(
-    stub: Stubber, batch: AwsBatch, code: str, expected: type[Exception]
+    stub: Stubber,
+    batch: AwsBatch,
+    code: str,
+    expected: type[Exception],
+    operation: str,
+    act: Any,
 ) -> None:
-    stub.add_client_error("update_service_job", code, "no", 400)
-    with pytest.raises(expected, match=f"^UpdateServiceJob: {code}: no$"):
-        batch.set_priority(JOB_ARN, 5)
+    stub.add_client_error(operation, code, "no", 400)
+    with pytest.raises(expected, match=f"^[UT][a-z]+ServiceJob: {code}: no$"):
+        act(batch)

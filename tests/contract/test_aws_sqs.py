@@ -42,6 +42,13 @@ def test_a_wish_travels_in_the_group_of_its_job(sqs: Any, wishes: str) -> None:
     assert message["Attributes"]["MessageGroupId"] == "job-1"
 
 
+def test_a_termination_is_named_by_its_act(sqs: Any, wishes: str) -> None:
+    SqsWishQueue(sqs, wishes).send("job-1", "giants#f#s#1", "once")
+    [message] = received(sqs, wishes)
+    assert json.loads(message["Body"]) == {"job": "job-1", "termination": "giants#f#s#1"}
+    assert message["Attributes"]["MessageGroupId"] == "job-1"
+
+
 @pytest.mark.parametrize("once", ["job-1#v7#sweep at 5", "x" * 500, "ünïcode 🚀"])
 def test_a_wish_sent_once_more_comes_once(sqs: Any, wishes: str, once: str) -> None:
     queue = SqsWishQueue(sqs, wishes)

@@ -86,6 +86,27 @@ def test_the_priority_of_an_unknown_job_is_refused(batch: MemoryBatch) -> None:
         batch.set_priority("a", 9)
 
 
+@pytest.mark.parametrize(
+    ("status", "after"), [("RUNNABLE", "FAILED"), ("RUNNING", "RUNNING"), ("SUCCEEDED", "SUCCEEDED")]
+)
+def test_a_waiting_job_that_is_terminated_has_failed_and_a_dispatched_one_is_stopping(
+    batch: MemoryBatch, status: Any, after: str
+) -> None:
+    batch.tell(described("a", status=status))
+    for reason in ("enough", "enough again"):
+        batch.terminate("arn:aws:batch:::service-job/a", reason)
+    found = batch.describe("a")
+    assert found is not None
+    assert (found.status, found.terminated) == (after, status != "SUCCEEDED")
+    assert found.reason == ("enough" if after == "FAILED" else None)
+    assert batch.terminations == [("a", "enough"), ("a", "enough again")]
+
+
+def test_an_unknown_job_cannot_be_terminated(batch: MemoryBatch) -> None:
+    with pytest.raises(Unavailable, match="no job a"):
+        batch.terminate("a", "r")
+
+
 def test_shares_are_those_of_the_queue(batch: MemoryBatch) -> None:
     share = ShareDescription(arn="a", name="n", queue=QUEUE, limits=(), strategy="LEND")
     batch.quota_shares[QUEUE] = [share]
@@ -99,6 +120,7 @@ def test_shares_are_those_of_the_queue(batch: MemoryBatch) -> None:
         lambda batch: batch.jobs(QUEUE, "RUNNING", None),
         lambda batch: batch.shares(QUEUE),
         lambda batch: batch.set_priority("a", 9),
+        lambda batch: batch.terminate("a", "r"),
     ],
 )
 def test_while_batch_is_down_nothing_is_known(batch: MemoryBatch, call: Any) -> None:
@@ -106,7 +128,7 @@ def test_while_batch_is_down_nothing_is_known(batch: MemoryBatch, call: Any) -> 
     batch.down = "throttled"
     with pytest.raises(Unavailable, match="throttled"):
         call(batch)
-    assert batch.priorities == []
+    assert (batch.priorities, batch.terminations) == ([], [])
 
 
 def test_dead_letters_and_policies_are_kept() -> None:

@@ -54,5 +54,31 @@ def test_mistakes_are_refused(wrong: dict[str, object]) -> None:
         Policy.model_validate(wrong)
 
 
+ENTRY = {"rule": "max-instances-per-job", "limit": 4}
+
+
+@pytest.mark.parametrize(
+    ("rules", "entry", "stops", "acting"),
+    [
+        ({}, {}, "shadow", False),
+        ({}, {"action": "terminate"}, "shadow", False),
+        ({}, {"action": "terminate", "mode": "enforce"}, None, True),
+        ({}, {"action": "lower-priority", "mode": "enforce", "queues": ["ml"]}, None, True),
+        ({}, {"action": "terminate", "mode": "enforce", "queues": ["other"]}, "shadow", False),
+        ({"mode": "enforce"}, {"action": "notify"}, None, False),
+        ({"mode": "enforce"}, {"action": "terminate"}, None, True),
+        ({"mode": "enforce"}, {"action": "terminate", "mode": "shadow"}, None, False),
+        ({"bumps": "enforce"}, {"action": "terminate"}, None, False),
+    ],
+)
+def test_what_may_be_done_to_the_jobs_of_a_queue(
+    rules: dict[str, object], entry: dict[str, object], stops: str | None, acting: bool
+) -> None:
+    policy = Policy.model_validate({"queues": {"ml": rules}, "guardrails": [ENTRY | entry]})
+    assert policy.stops(QUEUE) == stops
+    assert policy.acting(QUEUE) == (("max-instances-per-job",) if acting else ())
+    assert policy.model_copy(update={"paused": True}).stops(QUEUE) == "paused"
+
+
 def test_a_band_of_one_value_is_a_band() -> None:
     assert Band(lowest=5, highest=5).highest == 5

@@ -9,9 +9,12 @@ import pytest
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.priority import REST, Boost, live_boosts, refuse
 from sharewarden.ports import Unavailable
-from sharewarden.usecases.bump import BumpRequest, bump
+from sharewarden.usecases.apply import apply
+from sharewarden.usecases.bump import BumpRequest, Refused, bump
 from sharewarden.usecases.drain import DrainRequest, Remaining, drain, standing
 
+from tests.simulation.acts_kit import begins, kill, lower
+from tests.simulation.faults import Crash, crash, once, watched
 from tests.simulation.samples import JOB, described
 from tests.simulation.world import ENFORCE, MINUTE, NOW, QUEUE, World, facts_of, world
 
@@ -223,6 +226,66 @@ def test_jobs_of_other_queues_are_not_looked_at() -> None:
     other = one.record(JOB).model_copy(update={"job": "x", "queue": QUEUE + "-other", "version": 0})
     one.ledger.commit([other], [], NOW)
     assert [row.job for row in go(one)] == [JOB]
+
+
+def test_what_guardrails_have_lowered_goes_back_and_their_open_acts_are_withdrawn() -> None:
+    one = pool("a", "b")
+    one.sweep("adopts")
+    begins(one, lower(), job="a")
+    begins(one, kill(), job="b")
+    one.sweep()
+    one.apply_all()
+    assert shown(one, "a") == 150
+    assert {left.name for left in go(one)} == {"a"}
+    one.apply_all()
+    assert (go(one), shown(one, "a")) == ((), 200)
+    one.clock.advance(24 * 60 * MINUTE)
+    one.sweep("later")
+    assert (one.apply_all(), one.batch.terminations) == ([], [])
+    assert [f.reason for f in facts_of(one.ledger, "wish-dropped")] == ["withdrawn by root: we leave"]
+
+
+def test_a_termination_under_way_remains_until_batch_shows_it() -> None:
+    one = pool()
+    one.sweep("adopts")
+    begins(one, kill(not_before=NOW))
+    one.sweep()
+    number_of_the_call = 6  # load, policy, Describe, load, commit
+    runtime, calls = watched(one.runtime, once(number_of_the_call, "before", crash))
+    with pytest.raises(Crash):
+        apply(runtime, JOB, "t1")
+    assert calls.names[-1] == "terminate"
+    (left,) = go(one)
+    assert left.why.startswith("was to be terminated")
+    one.clock.advance(3 * MINUTE)
+    assert go(one) == ()
+    assert one.batch.terminations == []
+
+
+ACTING = {"rule": "max-instances-per-job", "limit": 4, "action": "lower-priority", "mode": "enforce"}
+
+
+@pytest.mark.parametrize(
+    ("entry", "refused"),
+    [
+        (ACTING, True),
+        (ACTING | {"mode": "shadow"}, False),
+        (ACTING | {"action": "notify"}, False),
+        (ACTING | {"queues": ["another"]}, False),
+    ],
+)
+def test_while_guardrails_act_there_is_no_end_to_it(entry: dict[str, Any], refused: bool) -> None:
+    one = pool()
+    raised(one)
+    text = one.policies.policy.model_dump(mode="json") | {"guardrails": [entry]}
+    one.policies.policy = Policy.model_validate(text)
+    if not refused:
+        assert len(go(one)) == 1
+        return
+    for ask in (lambda: standing(one.runtime), lambda: go(one)):
+        with pytest.raises(Refused, match="guardrails still act: max-instances-per-job on ml-train-qm"):
+            ask()
+    assert facts_of(one.ledger, "unbump") == []
 
 
 def test_without_the_policy_nothing_is_done() -> None:

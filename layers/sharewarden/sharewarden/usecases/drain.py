@@ -74,8 +74,8 @@ def _check(runtime: Runtime, policy: Policy) -> None:
     acting = {queue: policy.acting(queue) for queue in sorted(runtime.queues)}
     if named := [f"{', '.join(labels)} on {last_part(queue)}" for queue, labels in acting.items() if labels]:
         raise Refused(
-            f"guardrails still act: {'; '.join(named)}. First push a policy that has them in shadow mode, or not "
-            "at all. Leave bumps in enforce mode and nothing paused, or no job could go back to its base"
+            f"guardrails still act: {'; '.join(named)}. First push a policy that has them in shadow mode or "
+            "not at all. Leave bumps in enforce mode and nothing paused, or no job could go back to its base"
         )
 
 

@@ -29,7 +29,7 @@ KINDS: tuple[Kind, ...] = ("lower", "raise", "terminate")
 
 
 class Waiting(NamedTuple):
-    """A wish that may be carried out now, and ``since`` when it might. They go in the order of the first three.
+    """A wish that may be carried out now, and ``since`` when. They go in the order of the first three.
 
     ``wish`` as ``WishQueue.send`` takes it.
     """

@@ -1,0 +1,68 @@
+"""Acts of guardrails on jobs in memory, begun and ended as the rules' engine does it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from sharewarden.domain.acts import Act, begin, end
+from sharewarden.domain.policy import BlastRadius, Policy, QueuePolicy, SharePolicy
+from sharewarden.usecases.change import change
+
+from tests.simulation.samples import JOB, described, state
+from tests.simulation.world import MINUTE, NOW, World, world
+
+GRACE = 10 * MINUTE
+#: Guardrails act, and bumps are not done.
+RULES_ONLY = Policy(queues={"ml-train-qm": QueuePolicy(mode="enforce")})
+PROTECTED = Policy(
+    queues={"ml-train-qm": QueuePolicy(mode="enforce", shares={"background": SharePolicy(protected=True)})}
+)
+TEXT = "Sharewarden guardrail giants: asks for 9 instances"
+
+
+def lower(name: str = "a1", points: int = 50) -> Act:
+    return Act(id=name, kind="lower-priority", label="giants", reason="asks for 9 instances", points=points)
+
+
+def kill(name: str = "t1", not_before: int = NOW + GRACE) -> Act:
+    return Act(
+        id=name, kind="terminate", label="giants", reason="asks for 9 instances", not_before=not_before
+    )
+
+
+def begins(one: World, act: Act, job: str = JOB) -> None:
+    policy, now = one.policies.current(), one.clock.now()
+    change(one.runtime, job, partial(begin, act=act, policy=policy, now=now))
+
+
+def ends(one: World, *names: str, job: str = JOB) -> None:
+    policy, now = one.policies.current(), one.clock.now()
+    change(one.runtime, job, partial(end, ids=frozenset(names), policy=policy, now=now))
+
+
+def waiting(policy: Policy = RULES_ONLY, **update: object) -> World:
+    """A job that waits at priority 200, on record."""
+    one = world(policy=policy)
+    one.batch.tell(described(**update))
+    one.take(state("RUNNABLE", NOW))
+    one.clock.advance(1)
+    return one
+
+
+def running(policy: Policy = RULES_ONLY) -> World:
+    """A job that was dispatched this minute, on record."""
+    one = waiting(policy)
+    one.batch.tell(described(status="RUNNING", scheduled_at=NOW))
+    one.take(state("RUNNING", NOW))
+    return one
+
+
+def turn(one: World, after: int = 5 * MINUTE) -> list[str]:
+    """The next sweep and what ``apply`` makes of it."""
+    one.clock.advance(after)
+    one.sweep(f"turn-{one.clock.now()}")
+    return one.apply_all()
+
+
+def capped(acts: int) -> Policy:
+    return RULES_ONLY.model_copy(update={"blast_radius": BlastRadius(acts=acts, percent=100)})
