@@ -120,9 +120,9 @@ def _nothing(runtime: Runtime, queues: Iterable[str]) -> str:
 
 
 def _lines(group: Group) -> Iterator[str]:
-    what = "would have been" if group.mode == "shadow" else "enforced:"
+    done = "would have been done" if group.mode == "shadow" else "was enforced"
     times = "once" if len(group.rows) == 1 else f"{len(group.rows)} times"
-    yield f"{group.label}: {what} {group.action}, {times}"
+    yield f"{group.label}: {group.action} {done} {times}"
     for row in group.rows:
         fact = row.finding
         over = "" if row.over_at is None else f" (until {full_time(row.over_at)})"
