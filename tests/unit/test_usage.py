@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from decimal import Decimal
 from pathlib import Path
 
 import pytest
+import yaml
+from sharewarden.domain.accelerators import table_source
+from sharewarden.domain.booking import KEPT
 from sharewarden.domain.borrowing import Stint
 from sharewarden.domain.periods import period_days
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.stored import DAY, HOUR
 from sharewarden.domain.usage import DayOfTeam, UnitTime, Usage, Window, daily, total
-from sharewarden.usecases.usage import QueueUsage
+from sharewarden.usecases.usage import QueueUsage, budgets
 from sharewarden_tools.policy.problems import BadFile
 from sharewarden_tools.prices import EXAMPLE, SCHEMA, Prices, cost, load_prices, prices_schema
 from sharewarden_tools.usage_report import Frame, Row, other_budgets, rows
@@ -208,3 +212,12 @@ def test_budgets_of_other_periods_are_named() -> None:
     )
     assert other_budgets(policy, [QUEUE], "month") == ["day", "week"]
     assert other_budgets(policy, [QUEUE], "day") == ["week"]
+
+
+def test_the_document_names_the_table_and_shows_a_policy_that_loads() -> None:
+    text = (EXAMPLE.parents[1] / "docs" / "usage.md").read_text()
+    assert table_source() in " ".join(text.split())
+    assert f"kept for {KEPT // DAY} days" in text
+    (example,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    policy = Policy.model_validate(yaml.safe_load(example))
+    assert len(budgets(policy, QUEUE)) == 1
