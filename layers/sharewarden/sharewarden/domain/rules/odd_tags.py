@@ -17,7 +17,7 @@ class Rule(Guardrail):
         odd = facts.job.odd_tags
         if not odd:
             return None
-        told = "; ".join(f"{tag}: {why}" for tag, why in sorted(odd.items()))
+        told = "; ".join(f"{tag} {why}" for tag, why in sorted(odd.items()))
         return Fires(
             text=f"has tags that are ignored because they make no sense ({told})", figures={"tags": odd}
         )
