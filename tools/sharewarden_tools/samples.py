@@ -56,6 +56,7 @@ def payloads() -> dict[str, Any]:
     return {
         "react": _from_queue("EventsQueue", map(json.dumps, told)),
         "apply": _from_queue("WishesQueue.fifo", [wish], last_part(victim)),
+        "notify": _from_queue("NoticesQueue", [json.dumps({"notice": f"finding#{last_part(victim)}"})]),
         "sweep": {},  # what EventBridge Scheduler sends where the schedule has no Input
         "audit_guard": {"Records": [_changed(f"job-ended#{last_part(victim)}")]},
     }

@@ -25,10 +25,12 @@ app = typer.Typer(
 )
 lab_app = typer.Typer(help="AWS Batch quota management, emulated.", no_args_is_help=True)
 local_app = typer.Typer(help="The whole product on this machine.", no_args_is_help=True)
+notices_app = typer.Typer(help="What people are told of.", no_args_is_help=True)
 audit_app = typer.Typer(help="The append-only record of what happened and why.", no_args_is_help=True)
 app.add_typer(lab_app, name="lab")
 app.add_typer(local_app, name="local")
 app.add_typer(audit_app, name="audit")
+app.add_typer(notices_app, name="notices")
 app.add_typer(policy_app, name="policy")
 app.add_typer(shadow_app, name="shadow")
 
@@ -236,6 +238,19 @@ def usage(  # noqa: PLR0913 - one parameter an option
     work = work_of("usage")
     asked = work.Asked(team, period, since, until, prices)
     raise typer.Exit(work.show_usage(opened(stack, local), asked, as_json=as_json))
+
+
+@notices_app.command("list", epilog=EXIT_CODES)
+def notices_list(
+    *,
+    told: Annotated[bool, typer.Option("--all", help="Those that people were told of, too.")] = False,
+    stack: Stack = None,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """List the notices that nobody was told of so far, and why; they are kept for 30 days."""
+    work = work_of("notices")
+    raise typer.Exit(work.list_notices(opened(stack, local), told=told, as_json=as_json))
 
 
 @lab_app.command("serve", epilog=EXIT_CODES)

@@ -29,6 +29,7 @@ CHECKS: tuple[Check, ...] = (
     checks_pool.sweep,
     checks_pool.events,
     checks_wiring.dead_letters,
+    checks_pool.notices,
     checks_pool.checkpoints,
 )
 _STYLES: dict[State, str] = {"ok": "green", "warning": "yellow", "problem": "bold red", "cannot tell": "dim"}

@@ -53,6 +53,7 @@ def _all_taken(answer: Any) -> bool:
 FUNCTIONS = (
     Function("React", PAYLOADS / "react.json", _all_taken),
     Function("Apply", PAYLOADS / "apply.json", _all_taken),
+    Function("Notify", PAYLOADS / "notify.json", _all_taken),
     Function("Sweep", PAYLOADS / "sweep.json", lambda answer: answer.get("queues") == 1),
     Function("AuditGuard", PAYLOADS / "audit_guard.json", lambda answer: answer is None),
 )

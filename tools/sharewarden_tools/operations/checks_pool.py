@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import islice
 
@@ -11,6 +12,7 @@ from sharewarden.aws.errors import asking, code
 from sharewarden.aws.policies import KEY
 from sharewarden.domain.base import last_part
 from sharewarden.domain.durations import format_duration
+from sharewarden.domain.notice import Notice, settled_under
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.stored import DAY, MINUTE, SECOND
@@ -153,6 +155,23 @@ def _moved_in_silence(job: JobRecord, now: int) -> bool:
     read = job.snapshot
     young = 2 * LATE < now - job.created_at < DAY
     return young and not job.timeline and read is not None and read.status != "SUBMITTED"
+
+
+def notices(site: Site) -> Iterator[Seen]:
+    """People hear what they are to be told of."""
+    runtime, now = site.runtime, site.runtime.clock.now()
+    queues = sorted(runtime.queues | runtime.classic_queues)
+    places = [place for arn in queues for place in (arn, settled_under(arn, told=False))]
+    found = [one for place in places for one in runtime.ledger.open_items(Notice, place)]
+    missed = Counter(one.state for one in found if not one.is_open or now - one.at > LATE)
+    if not missed:
+        yield "ok", f"nobody missed one, {len(found)} under way"
+    elif missed.keys() == {"untold"}:
+        told = f"{missed['untold']} went to nobody: no channel is set up"
+        yield "warning", told, "deploy with NoticeTopicArn or WebhookSecretArn"
+    else:
+        told = ", ".join(f"{count} {state}" for state, count in sorted(missed.items()))
+        yield "warning", told, "sharewarden notices list tells why"
 
 
 def checkpoints(site: Site) -> Iterator[Seen]:
