@@ -27,7 +27,6 @@ MEANT_FOR = {
 HEARD_BY_NONE = {
     "batch_service_job_state_change__other_queue",
     "cloudtrail_batch_submit_service_job",
-    "sagemaker_training_job_state_change__started_by_hand",
 }
 
 
@@ -68,6 +67,12 @@ def test_without_classic_queues_their_events_reach_nothing() -> None:
 def test_a_service_job_event_needs_source_type_and_queue(field: str, value: Any) -> None:
     event = EVENTS["batch_service_job_state_change__running"] | {field: value}
     assert matching_rules(event) == []
+
+
+@pytest.mark.parametrize("state", ["Starting", "Downloading", "Stopping", "Completed"])
+def test_of_a_training_job_of_nobodys_queue_only_its_beginning_to_train_is_heard(state: str) -> None:
+    event = EVENTS["sagemaker_training_job_state_change__started_by_hand"]
+    assert matching_rules(event | {"detail": event["detail"] | {"SecondaryStatus": state}}) == []
 
 
 @pytest.mark.parametrize("call", ["UpdateServiceJob", "TerminateServiceJobs", "DeleteQuotaShare"])

@@ -4,16 +4,14 @@ from typing import Any
 
 from .audit import AuditFact, subject_key
 from .durations import format_duration
-from .facts import job_fact, team
+from .facts import job_fact
 from .known import NO_TEAM
 from .marks import Mark
 from .notice import Notice, Severity
 from .policy import Policy
 from .record import JobRecord
-from .rules.base import Action, Fires, Guardrail
+from .rules.base import Fires, Guardrail
 from .rules.facts import Facts
-
-_SEVERITIES: dict[Action, Severity] = {"terminate": "alarm"}
 
 
 def rule_actor(label: str) -> str:
@@ -66,22 +64,29 @@ def cleared_fact(record: JobRecord, mark: Mark, why: str, policy: Policy, now: i
     )
 
 
-def finding_notice(record: JobRecord, mark: Mark, entry: Guardrail, verdict: Fires, policy: Policy) -> Notice:
-    """What people are told of it."""
+def finding_notice(fact: AuditFact, mark: Mark, entry: Guardrail) -> Notice:
+    """What people are told of a finding about a job."""
+    text = "; ".join(filter(None, (fact.reason, _consequence(mark, entry))))
+    severity: Severity = "alarm" if mark.action == "terminate" else "warning"
+    return notice_of(fact, f"{mark.label}: {fact.job_name}", text, severity)
+
+
+def notice_of(fact: AuditFact, title: str, text: str, severity: Severity = "warning") -> Notice:
+    """The notice that tells a fact."""
     return Notice(
-        fact=mark.fact,
-        kind="finding",
-        at=mark.since,
-        severity=_SEVERITIES.get(mark.action, "warning"),
-        title=f"{mark.label}: {record.name}",
-        text="; ".join(filter(None, (verdict.text, _consequence(mark, entry)))),
-        queue=record.queue,
-        share=record.share,
-        team=team(record, policy),
-        job=record.job,
-        job_name=record.name,
-        policy=policy.hash,
-        mode=mark.mode,
+        fact=fact.key,
+        kind=fact.kind,
+        at=fact.at,
+        severity=severity,
+        title=title,
+        text=text,
+        queue=fact.queue or "",
+        share=fact.share,
+        team=fact.team,
+        job=fact.job,
+        job_name=fact.job_name,
+        policy=fact.policy,
+        mode=fact.mode,
     )
 
 

@@ -102,14 +102,15 @@ def _steps(record: JobRecord, look: Look, failed: Failed) -> Iterator[Step]:
     if status(record) not in TERMINAL:
         yield from _outdated(record, entries, look.policy)
     for entry in entries.values():
-        verdict = _decided(entry, look.facts, failed)
+        verdict = decided(entry, lambda one: one.decide(look.facts), failed)
         if not isinstance(verdict, Unknown):
             yield partial(_follow, entry, verdict)
 
 
-def _decided(entry: Guardrail, facts: Facts, failed: Failed) -> Verdict:
+def decided(entry: Guardrail, ask: Callable[[Guardrail], Verdict], failed: Failed) -> Verdict:
+    """The entry's verdict; Unknown when its rule raised, and ``failed`` is told."""
     try:
-        return entry.decide(facts)
+        return ask(entry)
     except Exception as error:  # noqa: BLE001 (a fault in one rule must not cost the event)
         failed(entry, error)
         return Unknown(what="the rule could not be decided")
@@ -192,8 +193,8 @@ def _begin(before: Mark | None, entry: Guardrail, verdict: Fires, record: JobRec
         act=None if before is None else before.act,
     )
     mark = mark.model_copy(update={"fact": finding_key(record, mark, look.facts)})
-    told = () if mark.action == "record" else (finding_notice(record, mark, entry, verdict, look.policy),)
     fact = finding_fact(record, mark, entry, verdict, look.policy, look.facts)
+    told = () if mark.action == "record" else (finding_notice(fact, mark, entry),)
     acted = _act(mark, entry, verdict, record, look)
     return Decision(record=acted.record, facts=(fact, *acted.facts), notices=(*told, *acted.notices))
 

@@ -52,3 +52,11 @@ def with_mark(marks: tuple[Mark, ...], mark: Mark) -> tuple[Mark, ...]:
 def same_entry(one: Mark, other: Mark) -> bool:
     """Whether the same entry of the policy, with the same options, made both."""
     return (one.label, one.fingerprint) == (other.label, other.fingerprint)
+
+
+def without_acts(marks: tuple[Mark, ...], at: int) -> tuple[Mark, ...]:
+    """The marks of a job that was taken for ended: its acts were given up, so what is broken is found anew."""
+    return tuple(
+        mark.model_copy(update={"act": None, "ended": "changed", "ended_at": at}) if mark.act else mark
+        for mark in marks
+    )

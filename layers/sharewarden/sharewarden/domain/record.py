@@ -9,7 +9,7 @@ from typing import ClassVar
 
 from .attempts import KEPT_ATTEMPTS, Attempt, join
 from .base import LONG_REASON, Frozen, shortened
-from .marks import Mark
+from .marks import Mark, without_acts
 from .observation import (
     DISPATCHED,
     STATUS_ORDER,
@@ -178,7 +178,7 @@ def absorb(record: JobRecord, read: JobDescription) -> JobRecord:
     was only taken for ended or gone goes on when Batch shows it as active.
     """
     if _was_taken_for_over(record) and _shows_active(record, read):
-        record = _reopened(record)
+        record = _reopened(record, read.read_at)
     joined: dict[str, object] = {
         "attempts": join(record.attempts, (*_named(read), *read.attempts)),
         "preempted_count": max(record.preempted_count, read.preempted_count, _preempted_in(read)),
@@ -295,9 +295,9 @@ def _shows_active(record: JobRecord, read: JobDescription) -> bool:
     return read.status not in TERMINAL and not is_old_news(read.read_at, record.missing_since or 0)
 
 
-def _reopened(record: JobRecord) -> JobRecord:
+def _reopened(record: JobRecord, at: int) -> JobRecord:
     update = {"end": None, "end_audited": False, "closed_at": None, "reopened": record.reopened + 1}
-    return record.model_copy(update=update)
+    return record.model_copy(update=update | {"marks": without_acts(record.marks, at)})
 
 
 def _may_be_dispatched(record: JobRecord) -> bool:

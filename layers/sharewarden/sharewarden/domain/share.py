@@ -5,7 +5,7 @@ from typing import ClassVar
 
 from .base import Frozen
 from .observation import ShareDescription
-from .stored import Stored
+from .stored import MINUTE, Stored
 
 #: Changes that the sweep found and CloudTrail may still tell of: its events come within minutes.
 KEPT_CHANGES = 10
@@ -13,6 +13,9 @@ KEPT_CHANGES = 10
 LATENESS = 1000
 #: Our clock may run behind that of AWS by so much: a call that a sweep has found looks newer than the look.
 SKEW = 5000
+
+#: CloudTrail's events come within minutes, if there is a trail: who made a change is waited for so long.
+PATIENCE = 15 * MINUTE
 
 
 class FoundChange(Frozen):
@@ -24,6 +27,10 @@ class FoundChange(Frozen):
     after: int
     before: int
     key: str
+    change: str = ""
+    """What was different."""
+    judged: bool = True
+    """Guardrails have decided on it: once CloudTrail has named who made it, or did not in ``PATIENCE``."""
 
 
 class ShareRecord(Stored):
@@ -49,8 +56,14 @@ class ShareRecord(Stored):
 
     @property
     def open_queue(self) -> str | None:
-        """Found by queue as long as the share exists."""
-        return None if self.read_at and self.description is None else self.queue
+        """Found by queue as long as the share exists, or a change of it waits to be decided on."""
+        waits = any(not one.judged for one in self.found)
+        return None if self.deleted and not waits else self.queue
+
+    @property
+    def deleted(self) -> bool:
+        """Batch no longer had it when it was last asked."""
+        return bool(self.read_at) and self.description is None
 
 
 def told_of(record: ShareRecord, at: int) -> ShareRecord:
@@ -69,6 +82,17 @@ def found_at(record: ShareRecord, at: int) -> FoundChange | None:
         return None
     near = (one for one in record.found if one.after - LATENESS < at <= one.before + SKEW)
     return min(near, key=lambda one: max(0, at - one.before), default=None)
+
+
+def unjudged(record: ShareRecord, now: int) -> tuple[FoundChange, ...]:
+    """The changes of which CloudTrail did not tell in time who made them, and that were not decided on."""
+    return tuple(one for one in record.found if not one.judged and now - one.before >= PATIENCE)
+
+
+def judged(record: ShareRecord, changes: tuple[FoundChange, ...]) -> ShareRecord:
+    """The record with these changes decided on."""
+    found = tuple(one.model_copy(update={"judged": True}) if one in changes else one for one in record.found)
+    return record.model_copy(update={"found": found})
 
 
 def content_hash(description: ShareDescription | None) -> str:

@@ -4,9 +4,14 @@ from sharewarden.domain.audit import AuditFact, subject_key
 from sharewarden.domain.base import in_same_account, last_part
 from sharewarden.domain.facts import job_fact
 from sharewarden.domain.observation import ApiCallObservation
+from sharewarden.domain.others import Found, guard_change
 from sharewarden.domain.record import JobRecord, absorb, new_record
-from sharewarden.domain.share import FoundChange, ShareRecord, found_at, told_of
+from sharewarden.domain.rules.facts import ShareChangeFacts
+from sharewarden.domain.share import FoundChange, ShareRecord, found_at, judged, told_of
 from sharewarden.ports import Runtime
+
+from .guarding import FailedRules
+from .outside import commit_found
 
 JOB_CALLS = frozenset({"UpdateServiceJob", "TerminateServiceJob", "TerminateServiceJobs"})
 SHARE_CALLS = frozenset({"CreateQuotaShare", "UpdateQuotaShare", "DeleteQuotaShare"})
@@ -71,9 +76,28 @@ def _share_call(runtime: Runtime, seen: ApiCallObservation, subject: str) -> tup
     stored = runtime.ledger.load(ShareRecord, subject) or ShareRecord(arn=subject, queue=queue)
     found = found_at(stored, seen.at)
     fact = _late(seen, queue, name, found) if found else _change(seen, queue, name)
-    told = stored if found else told_of(stored, seen.at)
-    runtime.ledger.commit([told] if told != stored else [], [fact], runtime.clock.now())
-    return (fact,)
+    told = judged(stored, (found,)) if found else told_of(stored, seen.at)
+    more = _judged(runtime, seen, queue, name, found)
+    commit_found(runtime, [told] if told != stored else [], [fact], more)
+    return (fact, *more.facts)
+
+
+def _judged(
+    runtime: Runtime, seen: ApiCallObservation, queue: str, name: str, found: FoundChange | None
+) -> Found:
+    """What guardrails find in the change, now that it is known who made it."""
+    if found is not None and found.judged:
+        return Found()
+    facts = ShareChangeFacts(
+        now=seen.at,
+        queue=last_part(queue),
+        share=name,
+        by=seen.principal,
+        operation=seen.operation,
+        change=seen.request,
+    )
+    key = found.key if found else subject_key("quota-share-change", queue, name, seen.event_id)
+    return guard_change(key, queue, facts, runtime.policies.current(), FailedRules())
 
 
 def _change(seen: ApiCallObservation, queue: str, name: str) -> AuditFact:

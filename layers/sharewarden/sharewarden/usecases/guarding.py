@@ -48,7 +48,8 @@ class Around(NamedTuple):
 
 def known_shares(runtime: Runtime, queue: str) -> KnownShares:
     """The shares of the queue that are on record: one query. Raises Unavailable."""
-    found = [record.description for record in runtime.ledger.open_items(ShareRecord, queue)]
+    records = runtime.ledger.open_items(ShareRecord, queue)
+    found = [record.description for record in records if not record.deleted]
     shares = tuple(share for share in found if share is not None)
     return KnownShares(shares=shares, whole=0 < len(shares) == len(found))
 

@@ -110,7 +110,7 @@ def _pool(walk: Walk, queue: str, records: list[JobRecord], listing: Listing) ->
 
 
 def _shares(walk: Walk, queue: str) -> None:
-    compared = sweep_shares(walk.runtime, queue)
+    compared = sweep_shares(walk.runtime, queue, walk.policy, walk.failed_rules)
     walk.around[queue] = walk.around[queue]._replace(shares=compared.shares)
     walk.report.shares_changed += compared.changes
     walk.report.odd += compared.odd

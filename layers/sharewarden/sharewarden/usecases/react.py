@@ -24,6 +24,7 @@ from sharewarden.ports import Conflict, Runtime, Unavailable
 from .attribute import attribute
 from .change import ATTEMPTS, commit
 from .guarding import FailedRules, guarded
+from .outside import found_outside, is_of_batch
 from .untraced import begin
 
 
@@ -134,6 +135,8 @@ def _untraceable(runtime: Runtime, seen: JobObservation) -> Reaction:
 
 
 def _training(runtime: Runtime, seen: TrainingObservation) -> Reaction:
+    if not is_of_batch(seen.training_job):
+        return Reaction("foreign", facts=found_outside(runtime, seen))
     stored = runtime.ledger.load(TrainingRecord, seen.training_job)
     record = stored or TrainingRecord(training_job=seen.training_job)
     folded = fold_training(record, seen)
