@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sharewarden import domain
 
-MODULES = sorted(Path(next(iter(domain.__path__))).glob("*.py"))
+MODULES = sorted(Path(next(iter(domain.__path__))).rglob("*.py"))
 
 
 def imported(tree: ast.Module) -> Iterator[str]:
@@ -22,7 +22,9 @@ def imported(tree: ast.Module) -> Iterator[str]:
 def is_allowed(module: str) -> bool:
     top = module.partition(".")[0]
     return (
-        top in sys.stdlib_module_names or top == "pydantic" or f"{module}.".startswith("sharewarden.domain.")
+        top in sys.stdlib_module_names
+        or top in ("pydantic", "pydantic_core")
+        or f"{module}.".startswith("sharewarden.domain.")
     )
 
 
