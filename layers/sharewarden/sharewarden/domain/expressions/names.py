@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from difflib import get_close_matches
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
@@ -128,9 +128,19 @@ class _Names:
             return self._macro(node, scope)
         if node.kind in ("call", "method"):
             self._function(node)
-        for part in node.parts:
-            self.shape(part, scope)
+        shapes = [self.shape(part, scope) for part in node.parts]
+        if node.kind == "equal":
+            self._values(shapes[0], node.parts[1])
+            self._values(shapes[1], node.parts[0])
         return Any
+
+    def _values(self, shape: Shape, other: Node) -> None:
+        """What has a few values only (a status) is compared with one of them."""
+        if get_origin(shape) is not Literal:
+            return
+        for node in other.parts if other.kind == "list" else (other,):
+            if node.kind == "literal" and (value := node.name.strip("\"'")) not in get_args(shape):
+                raise self._no_such(node._replace(name=value), node.name, get_args(shape))
 
     def _variable(self, node: Node, scope: dict[str, Shape]) -> Shape:
         if node.name not in scope and node.name not in TYPES:
@@ -177,7 +187,7 @@ class _Names:
 
     def _no_pattern(self, body: Node) -> None:
         """A pattern is compiled each time it is used, which takes up to some milliseconds."""
-        found = next((node for node in body.walk() if node.name == "matches"), None)
+        found = next((node for node in body.walk() if node.kind == "method" and node.name == "matches"), None)
         if found is not None:
             why = "matches() may not be used for each of many: use startsWith, endsWith or contains"
             raise CelError(self._text, found.at, why)

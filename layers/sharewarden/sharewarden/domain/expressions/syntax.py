@@ -96,7 +96,7 @@ _TOKENS = re.compile(
     rf"|(?P<number>0x[0-9a-fA-F]+u?|(?:\d+\.\d+|\.\d+|\d+)(?:[eE][+-]?\d+)?[uU]?)"
     rf"|(?P<name>[A-Za-z_]\w*)"
     rf"|(?P<mark>&&|\|\||==|!=|<=|>=|[-+*/%<>!?:.,()\[\]{{}}])",
-    re.DOTALL,
+    re.DOTALL | re.ASCII,
 )
 _CONSTANTS = frozenset({"true", "false", "null"})
 _RESERVED = _CONSTANTS | {"in"}
