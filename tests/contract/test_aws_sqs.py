@@ -8,7 +8,7 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
-from sharewarden.aws.sqs import LONGEST_ORIGIN, LONGEST_REASON, SqsDeadLetters, SqsWishQueue
+from sharewarden.aws.sqs import LONGEST_ORIGIN, LONGEST_REASON, SqsDeadLetters, SqsNoticeQueue, SqsWishQueue
 from sharewarden.ports import Unavailable
 
 
@@ -40,6 +40,12 @@ def test_a_wish_travels_in_the_group_of_its_job(sqs: Any, wishes: str) -> None:
     [message] = received(sqs, wishes)
     assert json.loads(message["Body"]) == {"job": "job-1", "version": 7}
     assert message["Attributes"]["MessageGroupId"] == "job-1"
+
+
+def test_a_notice_is_named_by_its_key(sqs: Any, letters: str) -> None:
+    SqsNoticeQueue(sqs, letters).send("finding#job-1#x")
+    [message] = received(sqs, letters)
+    assert json.loads(message["Body"]) == {"notice": "finding#job-1#x"}
 
 
 def test_a_termination_is_named_by_its_act(sqs: Any, wishes: str) -> None:

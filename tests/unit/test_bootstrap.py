@@ -6,7 +6,10 @@ import time
 import pytest
 from pydantic import ValidationError
 from sharewarden.aws.clock import SystemClock
-from sharewarden.bootstrap import aws_runtime, lambda_runtime, settings
+from sharewarden.aws.sns import SnsTopic
+from sharewarden.aws.webhook import Webhook
+from sharewarden.bootstrap import ONCE, aws_runtime, lambda_runtime, settings
+from sharewarden.ports import Nowhere
 from sharewarden_tools.memory import MemoryClock
 
 QUEUE = "arn:aws:batch:us-east-1:123456789012:job-queue/ml-train-qm"
@@ -67,6 +70,27 @@ def test_the_runtime_takes_a_clock() -> None:
     runtime = aws_runtime(ENV | {"CLASSIC_QUEUE_ARNS": "c", "OWN_ROLE": "apply"}, clock)
     assert runtime.clock is clock
     assert (runtime.queues, runtime.classic_queues, runtime.own_role) == ({QUEUE}, {"c"}, "apply")
+
+
+@pytest.mark.parametrize(
+    ("extra", "channels"),
+    [
+        ({}, set()),
+        ({"NOTICE_TOPIC_ARN": "", "WEBHOOK_SECRET_ARN": ""}, set()),
+        ({"NOTICE_TOPIC_ARN": "arn:t"}, {"topic"}),
+        ({"WEBHOOK_SECRET_ARN": "arn:s"}, {"webhook"}),
+        ({"NOTICE_TOPIC_ARN": "arn:t", "WEBHOOK_SECRET_ARN": "arn:s"}, {"topic", "webhook"}),
+    ],
+)
+def test_a_channel_is_made_when_it_is_set_up(extra: dict[str, str], channels: set[str]) -> None:
+    runtime = aws_runtime(ENV | extra, MemoryClock(5))
+    assert runtime.channels == channels
+    assert isinstance(runtime.topic, SnsTopic if "topic" in channels else Nowhere)
+    assert isinstance(runtime.webhook, Webhook if "webhook" in channels else Nowhere)
+
+
+def test_what_must_not_be_done_twice_is_tried_once() -> None:
+    assert ONCE.retries["total_max_attempts"] == 1
 
 
 def test_lambda_makes_one_runtime_from_its_environment(monkeypatch: pytest.MonkeyPatch) -> None:

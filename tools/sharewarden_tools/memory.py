@@ -139,7 +139,7 @@ class MemoryNoticeQueue:
 
 
 class MemoryChannel:
-    """Notifier. ``sent`` holds the messages that went out; while ``fault`` holds an error, each send raises it."""
+    """Notifier. ``sent`` holds what went out; while ``fault`` holds an error, each send raises it."""
 
     def __init__(self) -> None:
         self.sent: list[Telling] = []
