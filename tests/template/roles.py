@@ -22,6 +22,7 @@ FUNCTIONS: dict[str, dict[str, str]] = {
         "NoticesQueue": "sqs:SendMessage",
         "EventsDeadLetters": "sqs:SendMessage",
         "State": "dynamodb:GetItem dynamodb:PutItem",
+        "State/index/open": "dynamodb:Query",
         "Audit": "dynamodb:PutItem",
         "*": "batch:DescribeServiceJob",
         "ReactLog": LOG,
