@@ -8,6 +8,8 @@ import pytest
 from sharewarden.domain.attempts import Attempt
 from sharewarden.domain.booking import UsageDay, day_key
 from sharewarden.domain.decide import Decision
+from sharewarden.domain.facts import gap_fact
+from sharewarden.domain.notice import Notice
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.record import End, JobRecord, absorb, new_record
 from sharewarden.domain.share import ShareRecord
@@ -96,6 +98,38 @@ def test_a_job_with_more_days_than_a_commit_holds_is_closed_once_all_are_booked(
     assert closed == [False, False, True]
     assert stored_days(one) == list(range(-days, 0))
     assert len(one.record(JOB).booked_days) == days
+
+
+def test_a_correction_in_the_middle_of_a_long_booking_leaves_nothing_behind() -> None:
+    one = a_world(trained((TODAY - 250) * DAY, (TODAY * DAY), end=END))
+    for _ in range(2):
+        assert close(one).closed_at is None
+    attempts = (Attempt(training_job=FIRST, started_at=NOW - HOUR, stopped_at=NOW),)
+    one.ledger.commit([one.record(JOB).model_copy(update={"attempts": attempts})], [], NOW)
+    assert [close(one).closed_at is not None for _ in range(3)] == [False, False, True]
+    assert stored_days(one) == [0]
+
+
+@pytest.mark.parametrize(("facts", "notices"), [(60, 0), (30, 30), (MAX_ACTIONS - 1, 0)])
+def test_days_leave_room_for_what_else_is_in_the_commit(facts: int, notices: int) -> None:
+    one = a_world(trained((TODAY - 70) * DAY, (TODAY * DAY), end=END))
+
+    def step(record: JobRecord) -> Decision:
+        told = [
+            gap_fact(record, Policy(), subject=f"s{number}", at=NOW, reason="told") for number in range(facts)
+        ]
+        words = [
+            Notice(fact=fact.key, kind="gap", at=NOW, title="t", text="t", queue=QUEUE)
+            for fact in told[:notices]
+        ]
+        closed = record.model_copy(update={"closed_at": NOW})
+        return Decision(record=closed, facts=tuple(told), notices=tuple(words))
+
+    decision = change(one.runtime, JOB, step)
+    assert decision.record.closed_at is None
+    assert len(stored_days(one)) == MAX_ACTIONS - 1 - facts - notices
+    assert close(one).closed_at == NOW
+    assert stored_days(one) == list(range(-70, 0))
 
 
 def test_usage_adds_up_what_is_booked_and_what_runs() -> None:
