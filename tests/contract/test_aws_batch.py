@@ -97,7 +97,26 @@ def test_a_job_as_batch_describes_it(stub: Stubber, batch: AwsBatch) -> None:
         instance_count=2,
         checkpoint_uri="s3://team-vision-ckpt/vision-pretrain-r7/",
         role="arn:aws:iam::123456789012:role/TeamVisionTraining",
+        max_runtime=86_400_000,
     )
+
+
+@pytest.mark.parametrize(
+    ("batch_limit", "payload", "expected"),
+    [
+        ({"attemptDurationSeconds": 60}, {"StoppingCondition": {"MaxRuntimeInSeconds": 90}}, 60_000),
+        ({"attemptDurationSeconds": 120}, {"StoppingCondition": {"MaxRuntimeInSeconds": 90}}, 90_000),
+        (None, {"StoppingCondition": {"MaxRuntimeInSeconds": 90}}, 90_000),
+        ({"attemptDurationSeconds": 60}, {}, 60_000),
+        ({}, {"StoppingCondition": {"MaxRuntimeInSeconds": "90"}}, None),
+        (None, {"StoppingCondition": []}, None),
+    ],
+)
+def test_an_attempt_ends_by_the_shorter_limit(
+    stub: Stubber, batch: AwsBatch, batch_limit: object, payload: object, expected: int | None
+) -> None:
+    members = {"timeoutConfig": batch_limit, "serviceRequestPayload": json.dumps(payload)}
+    assert describe(stub, batch, **members).max_runtime == expected
 
 
 ATTEMPT = {"serviceResourceId": {"name": "TrainingJobArn", "value": TRAINING_JOB}}

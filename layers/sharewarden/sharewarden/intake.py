@@ -8,7 +8,7 @@ from pydantic import Field, ValidationError, model_validator
 
 from .domain.base import Frozen, well_formed
 from .events import BadEvent, observe
-from .messages import Poison, logger, measure
+from .messages import Poison, logger, measure, rules_failed
 from .ports import Runtime
 from .usecases.apply import apply
 from .usecases.notify import notify
@@ -55,7 +55,10 @@ def take_in(runtime: Runtime, body: str) -> Reaction:
         seen = observe(well_formed(json.loads(body)))
     except (ValueError, RecursionError, BadEvent) as error:
         raise Poison(f"not an event: {error}") from error
-    return react(runtime, seen) if seen is not None else Reaction("ignored")
+    reaction = react(runtime, seen) if seen is not None else Reaction("ignored")
+    if reaction.failed_rules:
+        rules_failed(reaction.failed_rules)
+    return reaction
 
 
 def carry_out(runtime: Runtime, body: str) -> str:

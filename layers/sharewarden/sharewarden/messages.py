@@ -73,6 +73,11 @@ def policy_unloadable() -> None:
     _count("policy_unloadable")
 
 
+def rules_failed(number: int) -> None:
+    """Count guardrails whose rule raised; written with the figures of the invocation."""
+    metrics.add_metric(name="rules_failed", unit=MetricUnit.Count, value=number)
+
+
 def _done(message: Message, runtime: Runtime, origin: str, use: Callable[[str], str]) -> bool:
     """False when the message must come again, whatever the reason."""
     try:

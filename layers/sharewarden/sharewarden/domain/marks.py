@@ -5,8 +5,9 @@ from typing import Literal
 from .base import Frozen
 from .rules.base import Action, Mode
 
-#: A record keeps so many marks: those that ended are forgotten first, and more begin nothing.
-KEPT_MARKS = 120
+#: A record keeps so many marks (it shares the 400 KB of an item with timeline and attempts): those that ended
+#: are forgotten first, and beyond that nothing more is found of the job.
+KEPT_MARKS = 60
 
 
 class Mark(Frozen):
@@ -43,6 +44,8 @@ def standing(marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
 
 def with_mark(marks: tuple[Mark, ...], mark: Mark) -> tuple[Mark, ...]:
     """The marks with this one in the place of the entry's earlier one; the oldest ended ones may go."""
+    if mark in marks:
+        return marks
     others = tuple(one for one in marks if not same_entry(one, mark))
     ended = sorted((one.ended_at or 0, one.fact) for one in others if one.ended is not None)
     forgotten = {fact for _, fact in ended[: max(0, len(others) + 1 - KEPT_MARKS)]}
