@@ -1,4 +1,4 @@
-"""Acts of guardrails, stopped between any two calls, raced, or met by changes from outside (laws 1, 2, 3, 10)."""
+"""Acts of guardrails, stopped between any two calls, raced, or met by the world itself (laws 1, 2, 3, 10)."""
 
 from __future__ import annotations
 

@@ -245,6 +245,19 @@ def test_what_guardrails_have_lowered_goes_back_and_their_open_acts_are_withdraw
     assert [f.reason for f in facts_of(one.ledger, "wish-dropped")] == ["withdrawn by root: we leave"]
 
 
+def test_a_demotion_of_a_running_job_ends_at_once() -> None:
+    """Raising it makes nobody a victim of ours: there is nothing to hold."""
+    one = pool()
+    one.sweep("adopts")
+    begins(one, lower())
+    one.sweep()
+    one.apply_all()
+    started(one)
+    assert [left.why for left in go(one)] == ["waits for apply"]
+    one.apply_all()
+    assert (go(one), shown(one)) == ((), 200)
+
+
 def test_a_termination_under_way_remains_until_batch_shows_it() -> None:
     one = pool()
     one.sweep("adopts")

@@ -7,13 +7,14 @@ from collections import Counter
 import pytest
 from sharewarden.domain.notice import Notice
 from sharewarden.domain.policy import BlastRadius, Policy
-from sharewarden.domain.sweeping import SweepState
+from sharewarden.domain.sweeping import SweepState, needs_read
 from sharewarden.usecases.bump import BumpRequest, bump
+from sharewarden.usecases.wake import wake_termination
 
-from tests.simulation.acts_kit import GRACE, PROTECTED, begins, capped, kill, lower, turn
+from tests.simulation.acts_kit import GRACE, PROTECTED, begins, capped, ends, kill, lower, turn
 from tests.simulation.faults import Crash, crash, once, watched
 from tests.simulation.samples import HOUR, described
-from tests.simulation.world import ENFORCE, MINUTE, NOW, World, facts_of, stored, world
+from tests.simulation.world import ENFORCE, MINUTE, NOW, QUEUE, World, facts_of, stored, world
 
 
 def pool(count: int, policy: Policy, **update: object) -> World:
@@ -188,6 +189,25 @@ def test_law_10_a_sweep_that_dies_in_the_release_is_made_up_for() -> None:
         if calls.number < number:
             return
     raise AssertionError("it never came to its end")
+
+
+def test_a_termination_withdrawn_meanwhile_is_not_given() -> None:
+    one = pool(1, capped(9))
+    broken(one, 1)
+    ends(one, "t0", job="job-000")
+    wake_termination(one.runtime, one.record("job-000"), "t0", "again")
+    assert one.wishes.sent == []
+
+
+def test_an_open_termination_is_asked_about_in_every_sweep() -> None:
+    """A quiet job has its turn at some time; this one is not quiet."""
+    one = pool(1, capped(9))
+    listed = one.batch.jobs(QUEUE, "RUNNABLE", None).jobs[0]
+    assert not needs_read(one.record("job-000"), listed, whole=True)
+    broken(one, 1)
+    assert needs_read(one.record("job-000"), listed, whole=True)
+    ends(one, "t0", job="job-000")
+    assert not needs_read(one.record("job-000"), listed, whole=True)
 
 
 def test_a_grace_that_runs_is_no_backlog_and_no_age() -> None:

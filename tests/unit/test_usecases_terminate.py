@@ -148,6 +148,16 @@ def test_a_job_that_moved_to_a_queue_of_others_is_not_touched() -> None:
     assert [fact.figures["act"] for fact in facts_of(one.ledger, "wish-dropped")] == ["t1"]
 
 
+def test_a_termination_under_way_is_not_dropped_for_being_foreign() -> None:
+    """Whether it took effect is not known: the end of the job tells."""
+    one = wanted()
+    _stopped(one, crash, "before")
+    one.batch.tell(described(queue=f"{one.record(JOB).queue}-other"))
+    assert apply(one.runtime, JOB, "t1") == "foreign"
+    assert under_way(one.record(JOB).terminations) is not None
+    assert not facts_of(one.ledger, "wish-dropped")
+
+
 def test_a_requeued_job_is_the_same_job() -> None:
     one = wanted(running)
     one.batch.tell(described(status="RUNNABLE", preempted_count=1))
