@@ -25,8 +25,8 @@ def saving(age: int | None, interval: int | None, **more: Any) -> dict[str, Any]
     return running(**known | more)
 
 
-def blocked(reason: str, instances: int | None = 3) -> dict[str, Any]:
-    share = {"strategy": "RESERVE", "units": {UNIT: {"limit": 2}}}
+def blocked(reason: str, instances: int | None = 3, strategy: str = "RESERVE") -> dict[str, Any]:
+    share = {"strategy": strategy, "borrow_limit": -1, "units": {UNIT: {"limit": 2}}}
     return {"job": {"blocked": reason, "instance_type": UNIT, "instances": instances}, "share": share}
 
 
@@ -137,6 +137,13 @@ TABLES = {
             " can have at most 2, and as a RESERVE share it cannot borrow"
             ' (Batch: "Job requirements exceed quota share capacity limits."):'
             " ask for 2 or fewer, or have the share's capacity limit raised",
+        ),
+        Case(
+            "larger than what it may borrow, which is not known",
+            {},
+            blocked(QUOTA, strategy="LEND_AND_BORROW"),
+            "blocks the front of its queue, because it asks for more than its share can ever have:"
+            " ask for fewer instances, or have the share's limit raised",
         ),
         Case(
             "larger than the share, whose limits say otherwise",
