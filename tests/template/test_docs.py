@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
-import boto3
 import pytest
-from moto import mock_aws
-from sharewarden.aws.policies import DynamoPolicies
 from sharewarden_tools.cli.app import app, audit_app
 from sharewarden_tools.cli.doctor import CHECKS
-from sharewarden_tools.memory import MemoryClock
-from sharewarden_tools.policy_file import EXAMPLE, load_policy
+from sharewarden_tools.cli.policy_commands import policy_app, shadow_app
+from sharewarden_tools.policy_file import load_policy
 from sharewarden_tools.template import load_template, tables
 
 ROOT = Path(__file__).parents[2]
@@ -53,10 +47,11 @@ def test_every_command_exists(document: str) -> None:
         command.name or command.callback.__name__ for command in app.registered_commands if command.callback
     }
     known |= {group.name or "" for group in app.registered_groups}
-    audit = {command.name for command in audit_app.registered_commands}
+    groups = {"audit": audit_app, "policy": policy_app, "shadow": shadow_app}
     for command, second in re.findall(r"(?:`|bin/)sharewarden(?:\n| )([a-z]+)(?: ([a-z]+))?", document):
         assert command in known
-        assert command != "audit" or second in audit
+        if second and command in groups:
+            assert second in {each.name for each in groups[command].registered_commands}
 
 
 def test_every_check_of_doctor_is_explained() -> None:
@@ -90,23 +85,10 @@ def test_outputs_that_the_documents_name_exist() -> None:
     }
 
 
-def test_the_item_of_the_first_hour_puts_the_policy_in_force(tmp_path: Path) -> None:
-    """The document's own code makes the item; what put-item stores is what the functions then read."""
-    (code,) = re.findall(r"```python\n(.*?)```", FIRST_HOUR, re.DOTALL)
-    (tmp_path / "item.py").write_text(code)
-    made = subprocess.run(
-        [sys.executable, "item.py", str(EXAMPLE)], cwd=tmp_path, capture_output=True, text=True, check=True
-    )
-    with mock_aws():
-        dynamodb = boto3.client("dynamodb")
-        for table in tables(TEMPLATE):
-            dynamodb.create_table(**table)
-        dynamodb.put_item(TableName="State", Item=json.loads(made.stdout))
-        assert DynamoPolicies(dynamodb, "State", MemoryClock(1)).current() == load_policy()
-
-
 def test_the_first_policy_is_one_and_changes_nothing(tmp_path: Path) -> None:
     (yaml,) = re.findall(r"```yaml\n(.*?)```", FIRST_HOUR, re.DOTALL)
     (tmp_path / "policy.yaml").write_text(yaml)
-    (rules,) = load_policy(tmp_path / "policy.yaml").queues.values()
+    policy = load_policy(tmp_path / "policy.yaml")
+    (rules,) = policy.queues.values()
     assert (rules.mode, rules.bumps) == ("shadow", "shadow")
+    assert {entry.mode for entry in policy.guardrails} == {None}
