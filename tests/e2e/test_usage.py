@@ -17,7 +17,7 @@ from sharewarden_tools.cli.usage import Asked, show_usage
 from sharewarden_tools.lab import VirtualClock
 from sharewarden_tools.local.stack import ACCOUNT, QUEUE, REGION, LocalStack, Setup, local_stack, queue_arn
 from sharewarden_tools.policy_file import load_policy
-from sharewarden_tools.prices import EXAMPLE
+from sharewarden_tools.prices import EXAMPLE, SCHEMA
 from sharewarden_tools.stories.three_team import START, create_pool, submit
 
 PLAIN = Asked(None, "month", None, None, None)
@@ -132,6 +132,7 @@ def test_nothing_used_is_said(stack: LocalStack, capsys: pytest.CaptureFixture[s
         ({"since": "2030-01-01"}, "is later than 2026-09-14T16:00:00Z"),
         ({"since": "500d"}, "--since: usage is kept for 397 days, since 2025-08-13T16:00:00Z"),
         ({"prices": Path("none.yaml")}, "none.yaml: no such file or directory"),
+        ({"prices": SCHEMA}, "prices.schema.json:2:3: $schema: there is no key '$schema' here"),
     ],
 )
 def test_bad_input_is_refused(stack: LocalStack, update: dict[str, Any], fault: str) -> None:
