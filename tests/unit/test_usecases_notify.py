@@ -9,8 +9,10 @@ import pytest
 from sharewarden.domain.notice import LOST, MAX_TRIES, Channel, claimed, delivery, settled_under
 from sharewarden.domain.notice import Notice as Stored
 from sharewarden.domain.stored import HOUR, MINUTE
-from sharewarden.ports import Denied, Nowhere, Unavailable, Unsure
-from sharewarden.usecases.notify import FOLDING, notify, remind
+from sharewarden.domain.telling import Message
+from sharewarden.ports import Conflict, Denied, Nowhere, Unavailable, Unsure
+from sharewarden.usecases.notify import ATTEMPTS, FOLDING, notify, remind
+from sharewarden_tools.memory import MemoryChannel, MemoryLedger
 
 from tests.simulation.notices import BOTH, People, notice, people
 from tests.simulation.world import QUEUE
@@ -223,3 +225,61 @@ def test_what_is_in_its_pause_is_left_alone() -> None:
     notify(told.runtime, ONE.key)
     assert remind(told.runtime, QUEUE, told.clock.now(), 100) == 0
     assert remind(told.runtime, QUEUE, told.clock.now() + MINUTE, 100) == 1
+
+
+# Keeping what came of it.
+
+OPEN = {"waiting", "sending"}
+
+
+class Busy(MemoryLedger):
+    """Refuses commits of outcomes so many times, as another transaction on the same items makes it do."""
+
+    refusals = 1
+
+    def commit(self, items: Any, facts: Any, now: int) -> None:
+        outcomes = [item for item in items if isinstance(item, Stored) and item.state not in OPEN]
+        if outcomes and self.refusals:
+            self.refusals -= 1
+            raise Conflict("another transaction is writing the item")
+        super().commit(items, facts, now)
+
+
+def busy(refusals: int) -> People:
+    told = people(frozenset(("topic",)))
+    ledger = Busy()
+    ledger.refusals = refusals
+    return replace(told, ledger=ledger, runtime=replace(told.runtime, ledger=ledger))
+
+
+@pytest.mark.parametrize("refusals", [1, ATTEMPTS])
+def test_an_outcome_outlasts_other_writers(refusals: int) -> None:
+    told = busy(refusals)
+    notices = storm(told, 3)
+    assert notify(told.runtime, notices[0].key) == "told"
+    assert {told.notice(each.job or "").state for each in notices} == {"sent"}
+
+
+def test_an_outcome_that_cannot_be_kept_ends_as_unsure_and_is_not_sent_again() -> None:
+    told = busy(1 + ATTEMPTS)
+    told.commit(ONE)
+    with pytest.raises(Unavailable, match="another writer"):
+        notify(told.runtime, ONE.key)
+    told.settle()
+    assert (told.notice("vision-1").state, told.told("topic")) == ("unsure", [ONE.fact])
+
+
+def test_what_was_given_up_as_lost_meanwhile_stays_so() -> None:
+    told = people(frozenset(("topic",)))
+    told.commit(ONE)
+
+    class Slow(MemoryChannel):
+        """Longer on its way than a function lives, by the clock of somebody else."""
+
+        def send(self, message: Message) -> None:
+            super().send(message)
+            told.clock.advance(LOST)
+            assert notify(told.runtime, ONE.key) == "notices_unsure"
+
+    assert notify(replace(told.runtime, topic=Slow()), ONE.key) == "told"
+    assert told.notice("vision-1").state == "unsure"
