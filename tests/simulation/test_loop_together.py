@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -49,11 +50,15 @@ class Days:
     def live(self) -> None:
         while self.next is not None or self.coming:
             self._advance(self.rng.randint(1, 4 * MINUTE))
-            self.rng.choice((self._sweep, self._bump, self._apply, self._apply, self._unbump))()
+            self.rng.choice(self.doings())()
         self.faults = 0
         self.pool.lab.run_until_idle(self.pool.lab.now() + 100 * 3_600_000)
         self._advance(LEASE)
         self.one.settle(3)
+
+    def doings(self) -> Sequence[Callable[[], None]]:
+        """What may be done next."""
+        return (self._sweep, self._bump, self._apply, self._apply, self._unbump)
 
     def _advance(self, ms: int) -> None:
         until = self.pool.lab.now() + ms
@@ -125,7 +130,8 @@ def _holds(pool: Pool, one: World) -> None:
     kept = {item.key for item in stored(one.ledger, JobRecord)}
     assert {fact.job for fact in facts_of(one.ledger, "job-timeline")} == kept
     bumped = {fact.key.rpartition("#")[2] for fact in facts_of(one.ledger, "bump")}
-    assert {fact.figures["boost"] for fact in facts_of(one.ledger, "boost-ended")} == bumped
+    ended = {fact.figures["boost"] for fact in facts_of(one.ledger, "boost-ended")}
+    assert {name for name in ended if name.startswith("b")} == bumped
 
 
 def test_law_10_everything_at_once_converges() -> None:

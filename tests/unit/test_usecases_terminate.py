@@ -47,7 +47,7 @@ def test_a_job_is_terminated_and_told_once() -> None:
     assert one.batch.terminations == [(JOB, TEXT)]
     (fact,) = facts_of(one.ledger, "terminated")
     assert (fact.key, fact.actor, fact.mode) == (f"terminated#{JOB}#t1", "guardrail:giants", "enforce")
-    assert (fact.before, fact.after, fact.reason) == ("RUNNABLE", "terminated", TEXT)
+    assert (fact.before, fact.after, fact.reason) == ("RUNNABLE", "termination accepted", TEXT)
     assert fact.figures == {"act": "t1", "asked_at": NOW + 1, "not_before": NOW + GRACE}
 
 

@@ -177,7 +177,10 @@ def wish_dropped_fact(record: JobRecord, wish: Wish, why: str, policy: Policy, n
 
 
 def terminated_fact(record: JobRecord, wish: TerminationWish, policy: Policy) -> AuditFact:
-    """A job that we terminated: Batch has accepted it, or shows it. Raises ValueError before it was sent."""
+    """Batch has accepted our request, or shows its reason on the job. Raises ValueError before it was sent.
+
+    How the job ended is told by its own record: it may still come to its end by itself in that second.
+    """
     if wish.sent_at is None:
         raise ValueError(f"job {record.job}: {wish.id} was not sent")
     return job_fact(
@@ -189,7 +192,7 @@ def terminated_fact(record: JobRecord, wish: TerminationWish, policy: Policy) ->
         actor=wish.actor,
         mode="enforce",
         before=wish.found,
-        after="terminated",
+        after="termination accepted",
         reason=wish.text,
         figures={"act": wish.id, "asked_at": wish.created_at, "not_before": wish.not_before},
     )
