@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
+from itertools import filterfalse
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -35,6 +36,8 @@ _LIMITS = {
     "greater_than": ("gt", "too small: write more than {}"),
     "less_than_equal": ("le", "too large: write {} or less"),
     "less_than": ("lt", "too large: write less than {}"),
+    "too_short": ("min_length", "too short: write at least {}"),
+    "string_too_short": ("min_length", "too short: write at least {}"),
 }
 
 
@@ -50,7 +53,7 @@ def read(document: Document, model: type[Model]) -> tuple[Model | None, tuple[Pr
     try:
         value = model.model_validate(document.value)
     except ValidationError as error:
-        for row in error.errors(include_url=False):
+        for row in filterfalse(_is_echo, error.errors(include_url=False)):
             problem = _problem(document, row, known)
             faults.setdefault(problem.loc, problem)
     return None if faults else value, in_order(faults.values())
@@ -128,6 +131,11 @@ def _text(row: ErrorDetails, loc: Loc, known: Mapping[Loc, Spot]) -> str:
         spot = known.get(loc)
         return _wrong_type(value, "a duration: 10m" if spot and spot.duration else _WANTED[family])
     return _said(row)
+
+
+def _is_echo(row: ErrorDetails) -> bool:
+    """A list that is too short only because pydantic does not count the items that are wrong."""
+    return row["type"] == "too_short" and len(row["input"]) >= row["ctx"]["min_length"]
 
 
 def _said(row: ErrorDetails) -> str:
