@@ -90,7 +90,7 @@ class Stack:
         }
 
     def short(self, target: str) -> str:
-        """Tables, queues, logs, functions by logical id, what is given by its parameter, the rest as it is."""
+        """Tables, queues, logs, functions by logical id, what is given by parameter, the rest as it is."""
         if target in self.parameters["QueueArns"]:
             return "QueueArns"
         for name in ("NoticeTopicArn", "WebhookSecretArn"):

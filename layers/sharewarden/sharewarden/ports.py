@@ -5,7 +5,7 @@ the caller defers. ``Conflict`` when somebody else committed in between: read ag
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
 from .domain.audit import AuditFact, AuditRecord
@@ -117,7 +117,7 @@ class AuditReader(Protocol):
 
 class WishQueue(Protocol):
     def send(self, job: str, wish: int | str, once: str) -> None:
-        """Ask ``apply`` to look at a wish of the job: the version of its priority, or the id of a termination.
+        """Ask ``apply`` to look at a wish of the job: a version of its priority, or the id of a termination.
 
         Equal ``once`` within five minutes is sent once. Raises Unavailable.
         """
@@ -209,5 +209,5 @@ class Runtime:
     """Name of the role that ``apply`` acts as: CloudTrail's echo of our own calls is not news."""
     channels: frozenset[Channel] = frozenset()
     """Where people are told. Only ``notify`` knows: it alone has the channels' addresses."""
-    topic: Notifier = Nowhere()
-    webhook: Notifier = Nowhere()
+    topic: Notifier = field(default_factory=Nowhere)
+    webhook: Notifier = field(default_factory=Nowhere)
