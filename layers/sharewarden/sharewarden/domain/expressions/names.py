@@ -45,10 +45,9 @@ _TIMES = frozenset({"now", "job.deadline"})
 def check_names(text: str, tree: Node) -> None:
     """Raises CelError for the first name that is not there, with the nearest one that is."""
     _Names(text).shape(tree, ROOTS)
-    macros = [node for node in tree.walk() if node.is_macro]
-    if len(macros) > MOST_MACROS:
-        name = macros[-1].name
-        raise CelError(text, macros[-1].at, f"{name}(): at most {MOST_MACROS} of such may be in a rule")
+    macros = sorted((node for node in tree.walk() if node.is_macro), key=lambda node: node.at)
+    for node in macros[MOST_MACROS:]:
+        raise CelError(text, node.at, f"{node.name}(): at most {MOST_MACROS} of such may be in a rule")
 
 
 def members(read: Iterable[str]) -> tuple[str, ...]:

@@ -151,7 +151,7 @@ class _Reader:
     def _unexpected(self, wanted: str = "an operator") -> CelError:
         token = self._next
         what = "it ends too early" if token.kind == "end" else f"{token.text!r} is not expected here"
-        return CelError(self._text, token.start, f"{what}, {wanted} is")
+        return CelError(self._text, token.start, f"{what}, {wanted} is expected")
 
     def _take(self, *marks: str) -> _Token | None:
         """The next token when it is one of ``marks``; texts in quotes are none."""

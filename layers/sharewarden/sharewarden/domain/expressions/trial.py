@@ -86,6 +86,7 @@ class _Trial:
     def _comparable(self, part: _Part) -> None:
         if any(node.name == "null" for node in part.node.parts):
             raise self._error(part.node, "what is not known is left out and never null: use has(...)")
+        self._values(part)  # what is no list or map has nothing in it
         left, right = (part.inside(number) for number in (0, 1))
         ones, others = self._values(left), self._values(right)
         if part.node.name == "in":
@@ -119,7 +120,7 @@ class _Trial:
         except ERRORS as error:
             why = self._refusal(node, error)
             if why is not None:
-                raise self._error(node, f"{self._source(node)}: {why}") from error
+                raise CelError(self._text, node.at, f"{self._source(node)}: {why}") from error
             return []
 
     def _refusal(self, node: Node, error: Exception) -> str | None:
