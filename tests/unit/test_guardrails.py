@@ -15,7 +15,8 @@ from sharewarden.domain.policy import Policy, QueuePolicy, SharePolicy
 from sharewarden.domain.record import JobRecord, absorb, new_record
 from sharewarden.domain.rules.base import Action, Fires, Guardrail, Mode, Unknown, Verdict
 from sharewarden.domain.rules.facts import Facts
-from sharewarden.domain.stored import MINUTE
+from sharewarden.domain.stored import HOUR, MINUTE
+from sharewarden.domain.termination import due_terminations
 
 from tests.simulation.samples import JOB, described
 from tests.simulation.world import NOW, QUEUE
@@ -222,9 +223,22 @@ def test_a_rule_that_holds_again_ends_its_finding_and_its_act() -> None:
 
 @pytest.mark.parametrize("word", ["unknown", "breaks"])
 def test_law_02_what_cannot_be_told_ends_nothing(word: str) -> None:
-    entry = Says(action="terminate")
+    entry = Says(action="lower-priority")
     record = says(found(entry), word)
     assert decided(record, policy(entry), NOW + MINUTE) == Decision(record=record)
+
+
+@pytest.mark.parametrize("word", ["unknown", "breaks"])
+def test_law_02_a_termination_waits_until_its_rule_has_a_word_again(word: str) -> None:
+    entry = Says(action="terminate")
+    record = says(found(entry), word)
+    doubted = decided(record, policy(entry), NOW + MINUTE)
+    assert doubted.facts == ()
+    assert not due_terminations(doubted.record.terminations, NOW + HOUR)
+    assert decided(doubted.record, policy(entry), NOW + MINUTE) == Decision(record=doubted.record)
+    again = decided(says(doubted.record, "fires"), policy(entry), NOW + MINUTE)
+    assert again == Decision(record=says(record, "fires"))
+    assert due_terminations(again.record.terminations, NOW + HOUR)
 
 
 @pytest.mark.parametrize("word", ["fires", "unknown"])

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from sharewarden.domain.acts import doubt
+from sharewarden.domain.decide import Decision
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.priority import IN_FLIGHT, MOST_REFUSALS
 from sharewarden.domain.termination import find_open, under_way
@@ -12,6 +14,7 @@ from sharewarden.intake import carry_out
 from sharewarden.messages import Poison
 from sharewarden.ports import Denied, Unavailable
 from sharewarden.usecases.apply import FRESH, apply
+from sharewarden.usecases.change import change
 
 from tests.simulation.acts_kit import (
     GRACE,
@@ -127,6 +130,15 @@ def test_what_describe_shows_decides(update: dict[str, object], outcome: str) ->
         turn(one, 10 * MINUTE)
     assert one.batch.terminations == []
     assert not facts_of(one.ledger, "terminated")
+
+
+def test_law_02_what_its_rule_cannot_say_any_longer_is_not_done() -> None:
+    one = wanted()
+    change(one.runtime, JOB, lambda record: Decision(record=doubt(record, "t1", unsure=True)))
+    assert one.apply_all() == ["held"]
+    assert turn(one, HOUR) == []
+    change(one.runtime, JOB, lambda record: Decision(record=doubt(record, "t1", unsure=False)))
+    assert turn(one) == ["done"]
 
 
 def test_a_job_that_batch_does_not_know_is_left_to_the_sweep() -> None:

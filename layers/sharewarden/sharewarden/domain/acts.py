@@ -56,6 +56,14 @@ def end(record: JobRecord, ids: frozenset[str], policy: Policy, now: int) -> Dec
     return Decision(record=cleared.record, facts=withdrawn.facts + cleared.facts)
 
 
+def doubt(record: JobRecord, act: str, *, unsure: bool) -> JobRecord:
+    """The record whose termination waits for the word of its rule, which could not be decided, or no longer.
+
+    A demotion goes on meanwhile: it can be taken back. Unknown ids are ignored.
+    """
+    return record.model_copy(update={"terminations": changed(record.terminations, act, unsure=unsure)})
+
+
 def withdraw_terminations(
     record: JobRecord, ids: frozenset[str], why: str, policy: Policy, now: int
 ) -> Decision:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Literal, NamedTuple
 
-from .acts import Act, begin, end
+from .acts import Act, begin, doubt, end
 from .base import last_part
 from .decide import Decision, joined
 from .findings import cleared_fact, finding_fact, finding_key, finding_notice
@@ -103,8 +103,7 @@ def _steps(record: JobRecord, look: Look, failed: Failed) -> Iterator[Step]:
         yield from _outdated(record, entries, look.policy)
     for entry in entries.values():
         verdict = decided(entry, lambda one: one.decide(look.facts), failed)
-        if not isinstance(verdict, Unknown):
-            yield partial(_follow, entry, verdict)
+        yield partial(_doubt, entry) if isinstance(verdict, Unknown) else partial(_follow, entry, verdict)
 
 
 def decided(entry: Guardrail, ask: Callable[[Guardrail], Verdict], failed: Failed) -> Verdict:
@@ -132,6 +131,14 @@ def _why_outdated(mark: Mark, entry: Guardrail | None, record: JobRecord, policy
     now = f"{_mode(entry, record, policy)} {_asked(entry, record, policy)}"
     then = f"{mark.mode} {mark.asked}"
     return None if now == then else f"what the policy asks for was {then} and is {now}"
+
+
+def _doubt(entry: Guardrail, record: JobRecord, _: Look) -> Decision:
+    """Nothing begins and nothing ends; what cannot be taken back waits until the rule has a word again."""
+    acts = [mark.act for mark in standing(record.marks) if _is_of(mark, entry) and mark.act is not None]
+    for act in acts:
+        record = doubt(record, act, unsure=True)
+    return Decision(record=record)
 
 
 def _follow(entry: Guardrail, verdict: Fires | None, record: JobRecord, look: Look) -> Decision:
@@ -201,8 +208,10 @@ def _begin(before: Mark | None, entry: Guardrail, verdict: Fires, record: JobRec
 
 def _act(mark: Mark, entry: Guardrail, verdict: Fires, record: JobRecord, look: Look) -> Decision:
     """The record with the mark, and its act begun where there is one to begin."""
+    if mark.act is not None:
+        return _marked(doubt(record, mark.act, unsure=False), mark)
     act = _act_of(mark, entry, verdict)
-    if act is None or mark.act is not None or mark.mode == "shadow":
+    if act is None or mark.mode == "shadow":
         return _marked(record, mark)
     begun = begin(record, act, look.policy, look.now)
     if begun.record == record:  # there is no room for it now

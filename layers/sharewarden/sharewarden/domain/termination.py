@@ -35,6 +35,8 @@ class TerminationWish(Frozen):
     not_after: int = 0
     """When that release runs out: what it has set off is then too old, and another sweep gives it again."""
     refusals: int = 0
+    unsure: bool = False
+    """Its rule could not be decided at the last look: nothing is done on an earlier word."""
     sent_at: int | None = None
     """Since when it is under way: committed before the call, and its outcome is not known yet."""
     found: str | None = None
@@ -82,7 +84,9 @@ def under_way(wishes: Terminations) -> TerminationWish | None:
 def due_terminations(wishes: Terminations, now: int) -> Terminations:
     """Those that may be given to ``apply`` now."""
     return tuple(
-        wish for wish in open_terminations(wishes) if wish.sent_at is None and wish.not_before <= now
+        wish
+        for wish in open_terminations(wishes)
+        if wish.sent_at is None and wish.not_before <= now and not wish.unsure
     )
 
 

@@ -43,7 +43,8 @@ class Terminate:
             return decision, "settled"
         if under_way(wishes) is not None:
             return decision, "busy"
-        if now < wish.not_before or policy.share(description.queue, description.share).protected:
+        protected = policy.share(description.queue, description.share).protected
+        if now < wish.not_before or wish.unsure or protected:
             return decision, "held"
         if now > wish.not_after:  # a message that came late: the next sweep gives it again
             return decision, "expired"
