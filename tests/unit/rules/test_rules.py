@@ -161,3 +161,23 @@ def test_options_that_cannot_be_meant_are_refused(rule: str, options: dict[str, 
 )
 def test_a_custom_rule_needs_the_pool_when_it_reads_of_it(when: str, *, needs_pool: bool) -> None:
     assert entry("custom", {"name": "x", "when": when}).needs_pool == needs_pool
+
+
+@pytest.mark.parametrize(
+    ("rule", "options", "periods"),
+    [
+        ("cannot-fit", {}, ()),
+        ("gpu-hour-budget", {"total": 1, "period": "day"}, ("day",)),
+        ("custom", {"when": "team.queued_jobs > 1"}, ()),
+        (
+            "custom",
+            {"when": "team.owned_gpu_hours.week + team.borrowed_gpu_hours.day > 1.0"},
+            ("day", "week"),
+        ),
+        ("custom", {"when": "team.owned_gpu_hours['week'] > 1.0"}, ("day", "week", "month")),
+    ],
+)
+def test_the_gpu_hours_that_are_counted_for_it(
+    rule: str, options: dict[str, Any], periods: tuple[str, ...]
+) -> None:
+    assert entry(rule, {"name": "x"} | options).gpu_periods == periods

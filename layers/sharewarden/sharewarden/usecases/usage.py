@@ -78,12 +78,13 @@ def team_gpu_hours(
     policy: Policy,
     now: int,
 ) -> dict[str, GpuHours]:
-    """Each team's GPU-hours on the queue, for the current periods of its budgets.
+    """Each team's GPU-hours on the queue, for the current periods that its guardrails read.
 
-    ``records``: all open ones of the queue; each of their teams is in the answer. Without a budget nothing is
+    ``records``: all open ones of the queue; each of their teams is in the answer. Without any nothing is
     read, and the answer is empty. Raises Unavailable.
     """
-    periods = {budget.period: period_days(budget.period, now) for budget in budgets(policy, queue)}
+    entries = (entry for entry in policy.guardrails if entry.covers(queue))
+    periods = {period: period_days(period, now) for entry in entries for period in entry.gpu_periods}
     if not periods:
         return {}
     since = min(days.start for days in periods.values()) * DAY

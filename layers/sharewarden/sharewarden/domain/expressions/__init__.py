@@ -2,8 +2,9 @@
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import Any, get_args
 
+from sharewarden.domain.periods import Period
 from sharewarden.domain.rules.base import Unknown
 from sharewarden.domain.rules.facts import Facts
 
@@ -31,6 +32,13 @@ class Expression:
     def needs_pool(self) -> bool:
         """Whether it reads what only a look at the whole queue shows."""
         return any(path.partition(".")[0] in ("team", "user") for path in self.reads)
+
+    @property
+    def gpu_periods(self) -> tuple[Period, ...]:
+        """The periods whose GPU-hours it reads; all of them where it does not name one as a member."""
+        hours = [path.split(".")[2:] for path in self.reads if "_gpu_hours" in path]
+        named = {part for rest in hours for part in rest}
+        return tuple(period for period in get_args(Period) if hours and (period in named or [] in hours))
 
     def holds(self, facts: Facts) -> bool | Unknown:
         """The word on a job; Unknown names what is missing, or what went wrong."""

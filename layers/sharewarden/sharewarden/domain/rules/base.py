@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from sharewarden.domain.base import Frozen, last_part
 from sharewarden.domain.durations import Duration
+from sharewarden.domain.periods import Period
 from sharewarden.domain.stored import MINUTE
 
 from .facts import Facts, ShareChangeFacts, TrainingFacts
@@ -101,6 +102,11 @@ class Guardrail(Frozen):
         """Names this exact entry: another limit makes another one, another place in the file does not."""
         text = json.dumps(self.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+    @property
+    def gpu_periods(self) -> tuple[Period, ...]:
+        """The periods whose GPU-hours of the team it reads; those of others are not counted for it."""
+        return ()
 
     def covers(self, queue: str) -> bool:
         """Whether the entry may be about jobs of the queue with that ARN."""

@@ -5,6 +5,7 @@ from typing import ClassVar, Literal
 from pydantic import Field, field_validator
 
 from sharewarden.domain.expressions import expression
+from sharewarden.domain.periods import Period
 
 from .base import Fires, Guardrail, Scope, Unknown, Verdict
 from .facts import Facts
@@ -30,6 +31,10 @@ class Rule(Guardrail):
     def needs_pool(self) -> bool:  # type: ignore[override]  # the others know it of the class, this one of its text
         """Whether the expression reads what only a look at the whole queue shows."""
         return expression(self.when).needs_pool
+
+    @property
+    def gpu_periods(self) -> tuple[Period, ...]:
+        return expression(self.when).gpu_periods
 
     def decide(self, facts: Facts) -> Verdict:
         word = expression(self.when).holds(facts)

@@ -33,6 +33,10 @@ class Rule(Guardrail):
             raise ValueError("gpu-hour-budget needs a limit: total, owned or borrowed, such as total: 2000")
         return self
 
+    @property
+    def gpu_periods(self) -> tuple[Period, ...]:
+        return (self.period,)
+
     def decide(self, facts: Facts) -> Verdict:
         if facts.team is None:
             return unseen("team", facts.job.team, facts)
