@@ -18,7 +18,7 @@ SCHEMA = policy_schema()
 VALIDATOR = Draft202012Validator(SCHEMA)
 MISTAKES = (ROOT / "tests" / "data" / "policy" / "mistakes.txt").read_text().strip().split("\n\n")[1:]
 #: What needs two values to see, and the schema therefore lets pass.
-BETWEEN = ("knows no", "ends below", "is called", "may reach", "warning: ", "expression")
+BETWEEN = ("knows no", "ends below", "is called", "may reach", "warning: ", "of the expression")
 #: How long a duration is, a pattern does not say.
 LENGTHS = ("write 10m or more", "write more than 0s")
 LIMIT = "rule: max-instances-per-job, limit: 4"
