@@ -217,6 +217,13 @@ def test_budgets_see_the_periods_that_they_are_about(
     assert (found["research"].owned, found["research"].borrowed) == (owned, borrowed)
 
 
+def test_a_custom_rule_has_the_periods_that_it_reads() -> None:
+    record = trained(TODAY * DAY - 40 * HOUR, None)
+    known = policy(guardrails=[{"name": "busy", "when": "team.owned_gpu_hours.day > 1.0"}])
+    found = team_gpu_hours(a_world(record, known).runtime, QUEUE, [record], [share(1)], known, NOW)
+    assert (found["research"].owned, found["research"].borrowed) == ({"day": 8.0}, {"day": 8.0})
+
+
 def test_a_team_that_used_nothing_has_used_nothing() -> None:
     known = policy({"total": 1})
     one = a_world(trained(NOW), known)
