@@ -63,6 +63,7 @@ def test_law_04_300_violations_are_capped_resumed_and_none_is_lost() -> None:
     ]
     (notice,) = notices(one)
     assert (notice.fact, notice.title) == (hits[0].key, "250 acts wait: the blast radius was reached")
+    assert notice.key in one.runtime.notices.sent  # type: ignore[attr-defined]
 
 
 def test_law_04_the_cap_is_also_a_share_of_the_open_jobs() -> None:

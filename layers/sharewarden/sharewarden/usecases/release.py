@@ -21,6 +21,7 @@ from sharewarden.domain.sweeping import portions
 from sharewarden.domain.termination import changed, due_terminations, find_open
 
 from .change import change
+from .tell import send
 from .wake import wake, wake_termination
 from .walk import MustStop, Walk
 
@@ -130,10 +131,10 @@ def _tell(walk: Walk, cap: int, given: int, left: list[Waiting]) -> None:
         },
         policy=walk.policy.hash,
     )
-    items: list[Stored] = [state.model_copy(update={"backlog_since": since})]
-    if not state.backlog_since:
-        items.append(_notice(fact, left))
+    notices = [] if state.backlog_since else [_notice(fact, left)]
+    items: list[Stored] = [state.model_copy(update={"backlog_since": since}), *notices]
     walk.runtime.ledger.commit(items, [fact], walk.runtime.clock.now())
+    send(walk.runtime, notices)
 
 
 def _notice(fact: AuditFact, left: list[Waiting]) -> Notice:
