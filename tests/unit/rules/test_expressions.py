@@ -138,6 +138,12 @@ def test_what_an_expression_says(when: str, says: bool | Unknown | str) -> None:
             42,
             "b is a text, and 1 is a number: they are never equal",
         ),
+        (
+            "job.tags['cost-center'] > 4711",
+            1,
+            "job.tags['cost-center'] > 4711: these types do not go together",
+        ),
+        ("share.units['ml.p6'].limit == '8'", 1, "share.units['ml.p6'].limit is a number, and '8' is a text"),
         ("job.waiting > duration('1h')", 1, "job.waiting > duration('1h'): these types do not go together"),
         ("job.name.startsWith(1)", 10, "job.name.startsWith(1): startsWith() does not take that"),
         ("now.getHours('Europe/Berlin') > 1", 5, "getHours() does not take that"),
@@ -168,6 +174,7 @@ def test_what_an_expression_says(when: str, says: bool | Unknown | str) -> None:
             "all(): at most 2 of such may be in a rule",
         ),
         ("['a'].map(x, x + x).map(y, y + y).map(z, z + z) == []", 35, "map(): at most 2 of such"),
+        ("job.tags.map(k, " + "+".join("k" * 21) + ") == []", 17, "has 41 parts, and 40 are allowed"),
         ("job.tags.exists(k, k.matches('x'))", 22, "matches() may not be used for each of many"),
     ],
 )
@@ -190,6 +197,7 @@ def test_a_place_that_the_library_gives_in_several_lines() -> None:
 
 
 def test_as_long_and_as_deep_as_allowed() -> None:
+    assert expression("job.tags.map(k, " + "+".join("k" * 20) + ").size() == 3").holds(GIVEN) is True
     assert expression("true".ljust(LONGEST)).holds(GIVEN) is True
     deep = DEEPEST - 1
     assert expression("(" * deep + "true" + ")" * deep).holds(GIVEN) is True

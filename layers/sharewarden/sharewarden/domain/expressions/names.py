@@ -15,6 +15,8 @@ from .syntax import CelError, Node
 
 #: Tags have up to 50 entries: two macros inside each other run 2500 times, three would 125,000 times.
 MOST_MACROS = 2
+#: Parts of what a macro does each time: a hundred times `x + x` would make a text ten thousand times as long.
+MOST_PARTS = 40
 FUNCTIONS = frozenset(
     {"bytes", "double", "duration", "dyn", "has", "int", "size", "string", "timestamp", "type", "uint"}
 )
@@ -181,11 +183,15 @@ class _Names:
         inner = scope | {variable.name: _element(self.shape(ranges, scope))}
         for body in bodies:
             self.shape(body, inner)
-            self._no_pattern(body)
+            self._cheap(body)
         return Any
 
-    def _no_pattern(self, body: Node) -> None:
-        """A pattern is compiled each time it is used, which takes up to some milliseconds."""
+    def _cheap(self, body: Node) -> None:
+        """It is done for each of many. A pattern is compiled each time, in up to some milliseconds."""
+        parts = sum(1 for _ in body.walk())
+        if parts > MOST_PARTS:
+            why = f"what is done for each of many has {parts} parts, and {MOST_PARTS} are allowed"
+            raise CelError(self._text, body.start, why)
         found = next((node for node in body.walk() if node.kind == "method" and node.name == "matches"), None)
         if found is not None:
             why = "matches() may not be used for each of many: use startsWith, endsWith or contains"

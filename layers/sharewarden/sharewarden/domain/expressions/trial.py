@@ -75,7 +75,8 @@ class _Trial:
             self.must_be_bool(part.inside(2), f"{node.name}() asks for a yes or no")
         elif node.kind == "equal":
             self._comparable(part)
-        self._values(part)
+        if node.kind != "literal":
+            self._values(part)
 
     def must_be_bool(self, part: _Part, why: str) -> None:
         """Raises CelError when it is anything else on some sample."""
