@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from sharewarden.domain.decide import Decision
-from sharewarden.domain.guardrails import guard
-from sharewarden.domain.marks import Mark, standing
+from sharewarden.domain.audit import AuditFact
+from sharewarden.domain.guardrails import decided, guard
+from sharewarden.domain.marks import standing
+from sharewarden.domain.others import Found, guard_change, guard_training
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.record import JobRecord, Snapshot
-from sharewarden.domain.rules.base import Action, Fires, Guardrail, Mode, Scope, Unknown, Verdict
+from sharewarden.domain.rules.base import Action, Guardrail, Mode, Scope, Unknown, Verdict
 from sharewarden.domain.rules.facts import Facts, ShareChangeFacts, TrainingFacts
 
 from .checks import ACTING
@@ -53,45 +54,42 @@ class Outcome(NamedTuple):
 
 def try_job(policy: Policy, facts: Facts) -> Outcome:
     """What the guardrails say of a job with these facts, seen for the first time."""
-    broken: dict[str, str] = {}
-    record = _record(facts)
-    decision = guard(
-        record,
-        policy,
-        facts,
-        facts.now,
-        room=_ROOM,
-        failed=lambda entry, error: broken.update({entry.label: f"the rule failed: {error!r}"}),
-    )
-    findings = tuple(_findings(policy, decision))
-    found = {finding.label for finding in findings}
+    failures = Failures()
+    decision = guard(_record(facts), policy, facts, facts.now, room=_ROOM, failed=failures)
     job = facts.job
-    others = [
+    entries = [
         entry
         for entry in policy.guardrails
-        if entry.scope == "job"
-        and entry.label not in found
-        and entry.concerns(job.queue, job.share, job.team)
+        if entry.scope == "job" and entry.concerns(job.queue, job.share, job.team)
     ]
-    words = {entry.label: broken.get(entry.label) or _unknown(entry, entry.decide(facts)) for entry in others}
-    return _outcome(findings, words)
+    found = {fact.key: fact for fact in decision.facts}
+    facts_of = {mark.label: found[mark.fact] for mark in standing(decision.record.marks)}
+    return _outcome(entries, facts_of, lambda entry: entry.decide(facts), failures)
 
 
 def try_change(policy: Policy, facts: ShareChangeFacts) -> Outcome:
     """What they say of a change of a share."""
-    team = policy.share(facts.queue, facts.share).team
-    entries = [
-        entry for entry in _of_scope(policy, "share-change") if entry.concerns(facts.queue, facts.share, team)
-    ]
-    return _told_only(policy, facts.queue, entries, lambda entry: entry.decide_change(facts))
+    failures = Failures()
+    found = guard_change("the change", facts.queue, facts, policy, failures)
+    place = (facts.queue, facts.share, policy.share(facts.queue, facts.share).team)
+    entries = [entry for entry in _of_scope(policy, "share-change") if entry.concerns(*place)]
+    return _outcome(entries, _by_label(found), lambda entry: entry.decide_change(facts), failures)
 
 
 def try_training(policy: Policy, facts: TrainingFacts) -> Outcome:
-    """What they say of a training job that no queue submitted: the entries of every queue are about it."""
-    queue = next(iter(policy.queues), "")
-    return _told_only(
-        policy, queue, _of_scope(policy, "training"), lambda entry: entry.decide_training(facts)
-    )
+    """What they say of a training job that no queue submitted, if every queue's types are those given."""
+    failures = Failures()
+    types = dict.fromkeys(policy.queues or ("",), facts.pool_types)
+    found = guard_training(facts, types, policy, failures)
+    entries = _of_scope(policy, "training")
+    return _outcome(entries, _by_label(found), lambda entry: entry.decide_training(facts), failures)
+
+
+class Failures(dict[str, str]):
+    """Entries whose rule raised, and what."""
+
+    def __call__(self, entry: Guardrail, error: Exception) -> None:
+        self[entry.label] = f"the rule failed: {error!r}"
 
 
 def _record(facts: Facts) -> JobRecord:
@@ -108,53 +106,43 @@ def _record(facts: Facts) -> JobRecord:
     )
 
 
-def _findings(policy: Policy, decision: Decision) -> Iterator[Finding]:
-    entries = {entry.label: entry for entry in policy.guardrails}
-    facts = {fact.key: fact for fact in decision.facts}
-    for mark in standing(decision.record.marks):
-        yield _finding(entries[mark.label], mark, facts[mark.fact].reason, facts[mark.fact].figures)
-
-
-def _finding(entry: Guardrail, mark: Mark, text: str, figures: dict[str, Any]) -> Finding:
-    return Finding(mark.label, entry.rule, mark.mode, mark.action, entry.action, text, figures)
-
-
 def _of_scope(policy: Policy, scope: Scope) -> list[Guardrail]:
     return [entry for entry in policy.guardrails if entry.scope == scope]
 
 
-def _told_only(
-    policy: Policy, queue: str, entries: list[Guardrail], decide: Callable[[Guardrail], Verdict]
+def _by_label(found: Found) -> dict[str, AuditFact]:
+    return {fact.figures["label"]: fact for fact in found.facts}
+
+
+def _outcome(
+    entries: list[Guardrail],
+    found: Mapping[str, AuditFact],
+    ask: Callable[[Guardrail], Verdict],
+    failures: Failures,
 ) -> Outcome:
-    verdicts = {entry.label: (entry, decide(entry)) for entry in entries}
-    findings = tuple(
-        Finding(
-            label,
-            entry.rule,
-            entry.mode or policy.queue(queue).mode,
-            entry.action,
-            entry.action,
-            word.text,
-            word.figures,
-        )
-        for label, (entry, word) in verdicts.items()
-        if isinstance(word, Fires)
-    )
-    words = {
-        label: _unknown(entry, word)
-        for label, (entry, word) in verdicts.items()
-        if not isinstance(word, Fires)
+    """The findings on record; of the other entries, whether they hold or cannot be decided."""
+    findings = [_finding(entry, found[entry.label]) for entry in entries if entry.label in found]
+    others = [entry for entry in entries if entry.label not in found]
+    unknown = {
+        entry.label: failures.get(entry.label) or _why(entry, word)
+        for entry in others
+        if isinstance(word := decided(entry, ask, failures), Unknown)
     }
-    return _outcome(findings, words)
+    held = tuple(entry.label for entry in others if entry.label not in unknown)
+    return Outcome(tuple(findings), unknown, held)
 
 
-def _unknown(entry: Guardrail, word: Verdict) -> str | None:
-    """Why the entry cannot be decided; None when it holds."""
-    if not isinstance(word, Unknown):
-        return None
+def _finding(entry: Guardrail, fact: AuditFact) -> Finding:
+    return Finding(
+        label=entry.label,
+        rule=entry.rule,
+        mode="enforce" if fact.mode == "enforce" else "shadow",
+        action=fact.figures["action"],
+        asked=entry.action,
+        text=fact.reason,
+        figures=fact.figures,
+    )
+
+
+def _why(entry: Guardrail, word: Unknown) -> str:
     return "it takes a look at the whole queue" if entry.needs_pool else f"{word.what} is not known"
-
-
-def _outcome(findings: tuple[Finding, ...], words: dict[str, str | None]) -> Outcome:
-    undecided = {label: why for label, why in words.items() if why is not None}
-    return Outcome(findings, undecided, tuple(label for label, why in words.items() if why is None))
