@@ -148,8 +148,9 @@ def test_an_act_begins_with_its_finding() -> None:
         (job("fires"), {"protected": True}),
         (job("fires x job told"), {}),
         (job("fires", "SUCCEEDED", stopped_at=NOW), {}),
+        (job("fires").model_copy(update={"adopted": True}), {}),
     ],
-    ids=["protected share", "the rule says so", "ended"],
+    ids=["protected share", "the rule says so", "ended", "there before"],
 )
 @pytest.mark.parametrize("action", ["lower-priority", "terminate"])
 def test_where_nothing_may_be_done_it_is_told(

@@ -181,6 +181,15 @@ def test_jobs_that_no_event_told_of_are_guarded_too() -> None:
     assert (len(found(one)), len(stored(one.ledger, Notice))) == (1, 1)
 
 
+@pytest.mark.parametrize(("age", "acts"), [(9, 1), (10, 0)])
+def test_law_11_what_was_there_before_is_told_and_left_alone(age: int, acts: int) -> None:
+    one = pool(LIMIT | {"action": "terminate"})
+    one.clock.advance(age * MINUTE)
+    one.sweep()
+    assert (len(found(one)), len(stored(one.ledger, Notice))) == (1, 1)
+    assert len(one.record(JOB).terminations) == acts
+
+
 def test_what_time_makes_of_a_job_is_found_without_an_event() -> None:
     one = pool({"rule": "runtime-limit", "attempt": "1h"}, status="RUNNING")
     one.take(state("RUNNING", NOW))

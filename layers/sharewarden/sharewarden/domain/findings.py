@@ -13,6 +13,10 @@ from .record import JobRecord
 from .rules.base import Fires, Guardrail
 from .rules.facts import Facts
 
+_SPARED = (
+    "the share is protected, the job has ended or was there before Sharewarden looked, or the rule spares it"
+)
+
 
 def rule_actor(label: str) -> str:
     """How the audit calls a guardrail that did something."""
@@ -109,7 +113,7 @@ def _named(mark: Mark, entry: Guardrail) -> dict[str, Any]:
 
 def _consequence(mark: Mark, entry: Guardrail) -> str:
     if entry.action != mark.action:
-        return f"{entry.action} is not done: the share is protected, the job has ended, or the rule says so"
+        return f"{entry.action} is not done: {_SPARED}"
     would = "would go" if mark.mode == "shadow" else "goes"
     if mark.action == "lower-priority":
         return f"its priority {would} down by {entry.points} until the rule holds again"

@@ -257,9 +257,9 @@ def _mode(entry: Guardrail, record: JobRecord, policy: Policy) -> Mode:
 
 
 def _asked(entry: Guardrail, record: JobRecord, policy: Policy) -> Action:
-    """What the policy asks for here: jobs of a protected share are told of and left alone."""
-    protected = policy.share(record.queue, record.share).protected
-    return _told_only(entry.action) if protected else entry.action
+    """What the policy asks for here: some jobs are told of and left alone (protected, or there before us)."""
+    spared = record.adopted or policy.share(record.queue, record.share).protected
+    return _told_only(entry.action) if spared else entry.action
 
 
 def _action(entry: Guardrail, verdict: Fires, record: JobRecord, policy: Policy) -> Action:

@@ -58,7 +58,7 @@ def same_entry(one: Mark, other: Mark) -> bool:
 
 
 def without_acts(marks: tuple[Mark, ...], at: int) -> tuple[Mark, ...]:
-    """The marks of a job that was taken for ended: its acts were given up, so what is broken is found anew."""
+    """The marks of a job taken for ended: its acts were given up, so what is broken is found anew."""
     return tuple(
         mark.model_copy(update={"act": None, "ended": "changed", "ended_at": at}) if mark.act else mark
         for mark in marks

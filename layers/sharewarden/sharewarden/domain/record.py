@@ -7,7 +7,7 @@ one Describe (see ``doubtful``).
 
 from typing import ClassVar
 
-from .attempts import KEPT_ATTEMPTS, Attempt, join
+from .attempts import Attempt, join
 from .base import LONG_REASON, Frozen, shortened
 from .marks import Mark, without_acts
 from .observation import (
@@ -108,6 +108,8 @@ class JobRecord(Stored):
     end_audited: bool = False
     woken_at: int = 0
     """When a sweep last asked ``apply`` to look at the open wish."""
+    adopted: bool = False
+    """It was there before Sharewarden looked: guardrails tell of it and do nothing to it (law 11)."""
     reopened: int = 0
     """How often Batch showed the job as active after it was taken for ended or gone."""
     missing_since: int | None = None

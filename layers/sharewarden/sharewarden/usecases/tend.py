@@ -65,8 +65,9 @@ def _settle(walk: Walk, record: JobRecord, description: JobDescription | None, *
 def _adopt(walk: Walk, description: JobDescription) -> None:
     """Take in a job that no event told of. One that is older than events may be late was there before us."""
     record, beside = begin(walk.runtime, description)
-    decision = walk.guarded(decide_read(record, description, walk.policy))
     old = walk.started_at - description.created_at >= SETTLE
+    record = record.model_copy(update={"adopted": old})
+    decision = walk.guarded(decide_read(record, description, walk.policy))
     items: list[Stored] = [*beside]
     if old:
         state = walk.own_state()
