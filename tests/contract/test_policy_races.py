@@ -42,6 +42,13 @@ def test_a_push_over_what_was_put_by_hand_meanwhile_says_so(kept: Kept) -> None:
         push(kept.store, MemoryClock(NOW), request(Policy()), seen, CAP)
 
 
+def test_the_first_push_ever_does_not_cover_what_was_put_by_hand_meanwhile(kept: Kept) -> None:
+    kept.by_hand(HELD.canonical)
+    with pytest.raises(Overtaken, match=f"by hand: {HELD.hash}"):
+        push(kept.store, MemoryClock(NOW), request(PAUSED), None, CAP)
+    assert [entry.hash for entry in kept.store.history()] == [HELD.hash]
+
+
 def test_a_policy_that_was_put_back_meanwhile_is_another_version(kept: Kept) -> None:
     pushed(kept, PAUSED)
     seen = kept.store.current()
@@ -162,3 +169,25 @@ def test_a_transaction_that_came_to_nothing_is_not_taken_for_a_winner(kept: Kept
     assert push(Cancelling(kept.store, times), MemoryClock(NOW), request(PAUSED), None, CAP).new
     with pytest.raises(Unavailable, match="tries in a row"):
         push(Cancelling(kept.store, ATTEMPTS), MemoryClock(NOW), request(HELD), kept.store.current(), CAP)
+
+
+class Down:
+    """A store that can be read and not written."""
+
+    def __init__(self, store: PolicyStore) -> None:
+        self._store = store
+        self.tried = 0
+
+    def put(self, *_args: Any) -> None:
+        self.tried += 1
+        raise Unavailable("TransactWriteItems: ThrottlingException")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._store, name)
+
+
+def test_what_aws_does_not_take_is_said_at_once(kept: Kept) -> None:
+    down = Down(kept.store)
+    with pytest.raises(Unavailable, match="ThrottlingException"):
+        push(down, MemoryClock(NOW), request(PAUSED), None, CAP)
+    assert (down.tried, kept.store.current(), kept.facts()) == (1, None, [])
