@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import io
 import json
+from datetime import date
 from pathlib import Path
 
 import pytest
-from sharewarden.domain.policy import Policy
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+from sharewarden.domain.policy import Policy, SharePolicy
 from sharewarden_tools.cli import main
-from sharewarden_tools.policy.yaml_text import parse
+from sharewarden_tools.policy.reading import read
+from sharewarden_tools.policy.yaml_text import Document, parse
 from sharewarden_tools.policy_file import (
     EXAMPLE,
     BadPolicy,
@@ -124,3 +130,41 @@ def test_warnings_leave_a_policy_good(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "good, paused" in told.out
     assert "1 warning" in told.out
     assert "warning: paused" in told.err
+
+
+def test_a_policy_may_come_from_stdin(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"pasued: true")))
+    assert run("policy", "check", "-") == 1
+    assert capsys.readouterr().err.startswith("-:1:1: pasued: ")
+
+
+class Rare(BaseModel):
+    """What no policy has yet: a type with words of pydantic's own, and a union."""
+
+    day: date | None = None
+    either: int | list[str] = 1
+
+
+def test_what_pydantic_says_itself_is_told_with_the_value() -> None:
+    _, problems = read(parse(b"day: soon\neither: {a: 1}"), Rare)
+    assert [problem.line("p").split(": ", 1)[0] for problem in problems] == ["p:1:6", "p:2:9"]
+    assert problems[0].text.startswith("'soon': input should be a valid date")
+    assert problems[1].text == "{'a': 1} is not a whole number: write a whole number"
+
+
+SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
+KEYS = st.sampled_from([*Policy.model_fields, *SharePolicy.model_fields, "rule", "limit", "when", "x"])
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@given(st.dictionaries(KEYS, VALUES, max_size=6))
+@settings(max_examples=300, deadline=None)
+def test_whatever_a_document_holds_it_loads_or_is_told_why(value: dict[str, object]) -> None:
+    policy, problems = check_document(Document(value, {}, {}))
+    assert (policy is None) == any(problem.level == "error" for problem in problems)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 from sharewarden.domain.rules import CUSTOM, names, rule_class
+from sharewarden_tools.cli import main
 from sharewarden_tools.policy.schema import policy_schema
 from sharewarden_tools.policy.yaml_text import parse
 from sharewarden_tools.policy_file import EXAMPLE, check_document
@@ -36,6 +37,13 @@ def test_it_is_a_schema_and_the_committed_file_is_this_one() -> None:
     Draft202012Validator.check_schema(SCHEMA)
     committed = json.loads((ROOT / "docs" / "policy.schema.json").read_text())
     assert committed == SCHEMA, "make it anew: sharewarden policy schema > docs/policy.schema.json"
+
+
+def test_the_command_prints_it(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["policy", "schema"])
+    assert not ended.value.code
+    assert json.loads(capsys.readouterr().out) == SCHEMA
 
 
 def test_the_example_fits_and_names_the_schema() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sharewarden_tools.policy.problems import BadFile
 from sharewarden_tools.policy.yaml_text import DEEPEST, LARGEST, BadText, parse, read_file
 
@@ -134,3 +137,14 @@ def test_a_file_is_named(tmp_path: Path) -> None:
     assert raised.value.lines[0].startswith(f"{file}:1:4: a: no is a boolean")
     assert str(raised.value) == "\n".join(raised.value.lines)
     assert len(raised.value.lines) == 2
+
+
+SIGNS = st.sampled_from([*"-:?[]{}&*!|>%@#,'\"\n \tab01.<~", "no", "---", "<<", "!!", ": ", "\n  "])
+
+
+@given(st.lists(SIGNS, max_size=40).map("".join) | st.binary(max_size=30))
+@settings(max_examples=400, deadline=None)
+def test_whatever_a_text_holds_it_is_read_or_refused(text: str | bytes) -> None:
+    with suppress(BadText):
+        document = parse(text if isinstance(text, bytes) else text.encode())
+        assert set(document.keys) <= set(document.values)

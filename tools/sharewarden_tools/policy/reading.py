@@ -90,30 +90,26 @@ def _too_lax(spot: Spot) -> str | None:
 
 
 def _problem(document: Document, row: ErrorDetails, known: Mapping[Loc, Spot]) -> Problem:
-    loc = _in_document(row["loc"], document.value)
+    loc = _in_document(row, document.value)
     unknown_key = row["type"] == "extra_forbidden"
     return Problem(document.place(loc, key=unknown_key), loc, _text(row, loc, known))
 
 
-def _in_document(loc: Loc, value: Any) -> Loc:
+def _in_document(row: ErrorDetails, value: Any) -> Loc:
     """The part of a loc that is in the document: pydantic adds the branches of a union, and ``[key]``."""
     kept: list[str | int] = []
-    for part in loc:
-        if not _may_hold(value, part):
+    for part in row["loc"]:
+        if not _holds(value, part) and not (isinstance(value, dict) and row["type"] == "missing"):
             break
         kept.append(part)
-        value = _member(value, part)
+        value = value[part] if _holds(value, part) else None
     return tuple(kept)
 
 
-def _may_hold(value: Any, part: str | int) -> bool:
-    return isinstance(value, list) if isinstance(part, int) else isinstance(value, dict) and part != "[key]"
-
-
-def _member(value: Any, part: Any) -> Any:
-    if isinstance(value, list):
-        return value[part] if part < len(value) else None
-    return value.get(part)
+def _holds(value: Any, part: str | int) -> bool:
+    if isinstance(part, int):
+        return isinstance(value, list) and part < len(value)
+    return isinstance(value, dict) and part in value
 
 
 def _text(row: ErrorDetails, loc: Loc, known: Mapping[Loc, Spot]) -> str:
