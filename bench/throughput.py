@@ -21,6 +21,7 @@ from sharewarden_tools.memory import (
     MemoryPolicies,
     MemoryWishQueue,
 )
+from sharewarden_tools.memory_objects import MemoryCheckpoints
 
 from functions.react import app
 
@@ -113,6 +114,7 @@ def _runtime(events: list[Event], clock: MemoryClock) -> Runtime:
         wishes=MemoryWishQueue(clock),
         notices=MemoryNoticeQueue(),
         dead_letters=MemoryDeadLetters(),
+        checkpoints=MemoryCheckpoints(clock),
         policies=MemoryPolicies(),
         clock=clock,
         queues=frozenset({QUEUE}),

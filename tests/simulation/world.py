@@ -30,6 +30,7 @@ from sharewarden_tools.memory import (
     MemoryWishQueue,
     Message,
 )
+from sharewarden_tools.memory_objects import MemoryCheckpoints
 
 NOW = 1_789_372_800_000
 QUEUE = "arn:aws:batch:us-east-1:123456789012:job-queue/ml-train-qm"
@@ -139,6 +140,7 @@ def world(
         wishes=wishes,
         notices=MemoryNoticeQueue(),
         dead_letters=MemoryDeadLetters(),
+        checkpoints=MemoryCheckpoints(clock),
         policies=policies,
         clock=clock,
         queues=frozenset({queue}),

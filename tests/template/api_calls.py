@@ -206,7 +206,7 @@ class Code:
             for node in ast.walk(self._top(BOOTSTRAP, "aws_runtime"))
             if isinstance(node, ast.AnnAssign) and _text(node.target) == text
         ]
-        made = bound[0] if bound else argument
+        made = _made_late(bound[0] if bound else argument)
         if isinstance(made, ast.Call) and _text(made.func) == "boto3.client":
             return str(ast.literal_eval(made.args[0]))
         return None
@@ -216,6 +216,15 @@ class Code:
             if isinstance(node, ast.AnnAssign) and _text(node.target) == field:
                 return next(iter(_constants([node], "alias")))
         raise Unreadable(f"Settings has no {field}")
+
+
+def _made_late(value: ast.expr) -> ast.expr:
+    """The call in `given or Lazy(lambda: call)`, or the value itself."""
+    value = value.values[-1] if isinstance(value, ast.BoolOp) else value
+    late = (
+        isinstance(value, ast.Call) and _text(value.func) == "Lazy" and isinstance(value.args[0], ast.Lambda)
+    )
+    return value.args[0].body if late else value  # type: ignore[attr-defined]
 
 
 def _text(node: ast.AST) -> str:

@@ -17,9 +17,11 @@ from sharewarden_tools.memory import (
     MemoryClock,
     MemoryDeadLetters,
     MemoryLedger,
+    MemoryNoticeQueue,
     MemoryPolicies,
     MemoryWishQueue,
 )
+from sharewarden_tools.memory_objects import MemoryCheckpoints
 from sharewarden_tools.template import load_template
 
 NOW = 1_789_372_800_000  # 2026-09-14T08:00:00Z
@@ -81,7 +83,9 @@ def deployment(*rows: tuple[str, str], name: str = "train") -> Deployment:
         ledger=ledger,
         audit=ledger,
         wishes=MemoryWishQueue(clock),
+        notices=MemoryNoticeQueue(),
         dead_letters=MemoryDeadLetters(),
+        checkpoints=MemoryCheckpoints(clock),
         policies=MemoryPolicies(),
         clock=clock,
         queues=frozenset({QUEUE}),

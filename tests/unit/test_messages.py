@@ -17,6 +17,7 @@ from sharewarden_tools.memory import (
     MemoryPolicies,
     MemoryWishQueue,
 )
+from sharewarden_tools.memory_objects import MemoryCheckpoints
 
 FAILURES: dict[str, Exception] = {
     "poison": Poison("no JSON"),
@@ -45,6 +46,7 @@ class Consumer:
             wishes=MemoryWishQueue(clock),
             notices=MemoryNoticeQueue(),
             dead_letters=self.dead_letters,
+            checkpoints=MemoryCheckpoints(clock),
             policies=MemoryPolicies(),
             clock=clock,
             queues=frozenset(),

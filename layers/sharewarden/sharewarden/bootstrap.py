@@ -12,7 +12,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from .aws.batch import AwsBatch
 from .aws.clock import SystemClock
 from .aws.dynamodb import DynamoAuditReader, DynamoLedger
+from .aws.lazy import Lazy
 from .aws.policies import DynamoPolicies
+from .aws.s3 import S3Checkpoints
 from .aws.sns import SnsTopic
 from .aws.sqs import SqsDeadLetters, SqsNoticeQueue, SqsWishQueue
 from .aws.webhook import Webhook
@@ -69,15 +71,17 @@ def settings(env: Mapping[str, str]) -> Settings:
     return Settings.model_validate(dict(env))
 
 
-def aws_runtime(env: Mapping[str, str], clock: Clock | None = None) -> Runtime:
+def aws_runtime(env: Mapping[str, str], clock: Clock | None = None, objects: Any = None) -> Runtime:
     """The ports over boto3, which takes Region, credentials and endpoints from the process's environment.
 
+    ``objects``: a client of S3, for a caller whose environment will be another one when it is first asked.
     Raises pydantic's ValidationError.
     """
     given = settings(env)
     clock = clock or SystemClock()
     dynamodb: Any = boto3.client("dynamodb", config=CONFIG)
     sqs: Any = boto3.client("sqs", config=CONFIG)
+    s3: Any = objects or Lazy(lambda: boto3.client("s3", config=CONFIG))
     return Runtime(
         batch=AwsBatch(boto3.client("batch", config=CONFIG), clock),
         ledger=DynamoLedger(dynamodb, given.state_table, given.audit_table),
@@ -85,6 +89,7 @@ def aws_runtime(env: Mapping[str, str], clock: Clock | None = None) -> Runtime:
         wishes=SqsWishQueue(sqs, given.wishes_queue_url),
         notices=SqsNoticeQueue(sqs, given.notices_queue_url),
         dead_letters=SqsDeadLetters(sqs, given.events_dead_letters_url),
+        checkpoints=S3Checkpoints(s3),
         policies=DynamoPolicies(dynamodb, given.state_table, clock, policy_unloadable),
         clock=clock,
         queues=given.queue_arns,

@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 
 from .domain.audit import AuditFact, AuditRecord
 from .domain.base import Frozen
+from .domain.checkpoints import ObjectSeen, Protection
 from .domain.notice import Channel
 from .domain.observation import JobDescription, JobSummary, ShareDescription, Status
 from .domain.policy import Policy
@@ -158,6 +159,38 @@ class Nowhere:
         raise Denied(f"no such channel is set up; not told: {message.subject}")
 
 
+class Checkpoints(Protocol):
+    """The objects below the ``S3Uri`` of a checkpoint configuration. Keys are what follows the URI.
+
+    Every method raises Unavailable when S3 could not be asked, and Denied when it refuses, when there is no
+    such bucket, and when ``uri`` names no place in S3.
+    """
+
+    def pages(self, uri: str) -> Iterator[tuple[ObjectSeen, ...]]:
+        """Every object, page by page, at most a thousand each; a page is asked for when it is wanted."""
+        ...
+
+    def read(self, uri: str, key: str, most: int) -> bytes | None:
+        """The object's bytes; None when it is not there, or has more than ``most``."""
+        ...
+
+    def versions(self, uri: str, keys: Sequence[str]) -> dict[str, str] | None:
+        """The id of the current version of each of ``keys`` that is there; None: the bucket keeps none."""
+        ...
+
+    def protection(self, uri: str) -> Protection:
+        """What keeps the objects from being lost."""
+        ...
+
+    def put(self, uri: str, key: str, body: bytes) -> None:
+        """Write the object whole."""
+        ...
+
+    def restore(self, uri: str, key: str, version_id: str) -> None:
+        """Make a copy of that version the current one. Raises Denied, too, when the version is gone."""
+        ...
+
+
 class Policies(Protocol):
     def current(self) -> Policy:
         """The policy in force, at most a minute old; the safe defaults when none was ever pushed."""
@@ -201,6 +234,7 @@ class Runtime:
     wishes: WishQueue
     notices: NoticeQueue
     dead_letters: DeadLetters
+    checkpoints: Checkpoints
     policies: Policies
     clock: Clock
     queues: frozenset[str]

@@ -109,7 +109,7 @@ def local_environment(found: Mapping[str, Any]) -> dict[str, str]:
 def _local() -> Deployment:
     found, actor = read_local(), getpass.getuser()
     with aws_environment(local_environment(found)):
-        runtime = aws_runtime(found["variables"])
+        runtime = aws_runtime(found["variables"], objects=boto3.client("s3"))
         return Deployment(
             "local stack", found["account"], found["region"], actor, runtime, boto3.client("batch")
         )

@@ -29,6 +29,7 @@ from sharewarden_tools.memory import (
     MemoryPolicies,
     MemoryWishQueue,
 )
+from sharewarden_tools.memory_objects import MemoryCheckpoints
 from sharewarden_tools.told import told_job
 
 from .output import OK, BadInput, full_time, print_json, record_line, say
@@ -157,6 +158,7 @@ def _runtime(seen: Observation | None, described: JobDescription | None, clock: 
         wishes=MemoryWishQueue(clock),
         notices=MemoryNoticeQueue(),
         dead_letters=MemoryDeadLetters(),
+        checkpoints=MemoryCheckpoints(clock),
         policies=MemoryPolicies(),
         clock=clock,
         queues=frozenset() if classic else queues,

@@ -122,7 +122,7 @@ class LocalStack:
         self._dynamodb: Any = self.client("dynamodb", CONTROLLER)
         self._create()
         with aws_environment(self.environment(CONTROLLER)):
-            self.runtime = aws_runtime(self.variables, parts.clock)
+            self.runtime = aws_runtime(self.variables, parts.clock, boto3.client("s3"))
         self._due = {f.name: self.now() + f.every_ms for f in parts.wiring.functions if f.every_ms}
         self._invocations = 0
         self.lab.subscribe(delivery.accept)
