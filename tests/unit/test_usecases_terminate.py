@@ -284,6 +284,42 @@ def test_of_two_terminations_one_is_under_way_at_a_time() -> None:
     assert len(facts_of(one.ledger, "terminated")) == 1
 
 
+def test_law_01_what_a_sweep_has_told_meanwhile_is_not_told_again() -> None:
+    one = wanted()
+    runtime, _ = watched(one.runtime, once(_call("terminate"), "after", lambda: one.sweep("meanwhile")))
+    assert apply(runtime, JOB, "t1") == "done"
+    assert len(facts_of(one.ledger, "terminated")) == 1
+    assert [wish.end for wish in one.record(JOB).terminations] == ["done"]
+
+
+def _given_up_by_a_sweep(one: World) -> None:
+    """``apply`` was so slow that its call counts as lost, and the wish is given again."""
+    one.clock.advance(IN_FLIGHT)
+    one.sweep("meanwhile")
+
+
+def test_a_slow_apply_undoes_nothing_but_its_own() -> None:
+    one = wanted()
+    runtime, _ = watched(one.runtime, once(_call("commit"), "after", lambda: _given_up_by_a_sweep(one)))
+    with pytest.raises(Unavailable, match="grew old"):
+        apply(runtime, JOB, "t1")
+    assert one.batch.terminations == []
+    assert turn(one).count("done") == 1
+    assert one.batch.terminations == [(JOB, TEXT)]
+
+
+def test_a_late_refusal_counts_for_nothing() -> None:
+    one = wanted()
+
+    def refuse(_job: str, _reason: str) -> None:
+        _given_up_by_a_sweep(one)
+        raise Denied("TerminateServiceJob: AccessDeniedException: no")
+
+    one.batch.terminate = refuse
+    assert apply(one.runtime, JOB, "t1") == "refused"
+    assert [wish.refusals for wish in one.record(JOB).terminations] == [0]
+
+
 def test_a_termination_that_is_refused_is_given_up_and_told() -> None:
     one = wanted()
     tried: list[str] = []
