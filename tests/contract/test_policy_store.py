@@ -114,6 +114,23 @@ def test_a_row_without_a_document_can_be_pushed_over(dynamodb: Any) -> None:
     assert push(store, MemoryClock(NOW), request(HELD), store.current(), CAP).version.number == 2
 
 
+@pytest.mark.parametrize("lacks", ["doc", "number", "at"])
+def test_a_maimed_row_makes_no_sense(dynamodb: Any, lacks: str) -> None:
+    row = {
+        "number": {"N": "1"},
+        "hash": {"S": "h"},
+        "at": {"N": "1"},
+        "author": {"S": "a"},
+        "doc": {"S": "{}"},
+    }
+    for key in (KEY, version_key(1)):
+        dynamodb.put_item(TableName="State", Item={**key, **{k: v for k, v in row.items() if k != lacks}})
+    store = DynamoPolicyStore(dynamodb, "State", "Audit")
+    for read in (store.current, lambda: store.version(1)):
+        with pytest.raises(Unavailable, match="makes no sense"):
+            read()
+
+
 def test_a_version_never_changes(kept: Kept) -> None:
     first = pushed(kept, PAUSED).version
     other = first.model_copy(update={"author": "arn:eve", "doc": "{}"})

@@ -134,7 +134,9 @@ def _attributes(version: PolicyVersion) -> dict[str, Any]:
 
 
 def _version(row: Mapping[str, Any]) -> PolicyVersion:
-    return PolicyVersion(**_members(row))
+    """Raises Unavailable for a row that somebody has maimed."""
+    with asking("GetItem"):
+        return PolicyVersion(**_members(row))
 
 
 def _members(row: Mapping[str, Any]) -> dict[str, Any]:
