@@ -109,6 +109,11 @@ def place_of(uri: str) -> Place:
     return Place(bucket, f"{prefix}/" if prefix and not prefix.endswith("/") else prefix)
 
 
+def inside(uri: str, folder: str) -> str:
+    """The URI of a folder below ``uri``; of ``uri`` itself for an empty name."""
+    return f"{uri if uri.endswith('/') else uri + '/'}{folder}"
+
+
 def learn_interval(saved_ats: Sequence[int]) -> int | None:
     """The usual distance between saves in milliseconds: the median of the last gaps; None below two saves.
 

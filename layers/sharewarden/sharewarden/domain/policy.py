@@ -11,6 +11,7 @@ from .base import Frozen, last_part
 from .durations import Duration
 from .rules import CUSTOM, rule_class
 from .rules.base import ACTING, Guardrail, Mode
+from .save_patterns import SavePattern
 from .stored import HOUR, MINUTE
 
 Priority = Field(ge=0, le=9999)
@@ -99,6 +100,13 @@ class BlastRadius(Frozen):
         return max(1, min(self.acts, open_jobs * self.percent // 100))
 
 
+class CheckpointPolicy(Frozen):
+    """How checkpoints are found."""
+
+    patterns: tuple[SavePattern, ...] = Field(default=(), max_length=20)
+    """Layouts of checkpoint sets beside those that are known without: docs/checkpoints.md."""
+
+
 def _entry(value: Any, _: ValidatorFunctionWrapHandler) -> Guardrail:
     """An entry is checked by its rule's own class; one with ``when`` is a custom rule."""
     if isinstance(value, Guardrail):
@@ -131,6 +139,7 @@ class Policy(Frozen):
     sla: dict[str, SlaClass] = Field(default_factory=dict)
     tags: TagNames = TagNames()
     guardrails: tuple[Entry, ...] = ()
+    checkpoints: CheckpointPolicy = CheckpointPolicy()
     drift_settle: Duration = Field(default=1 * MINUTE, gt=0)
     """How long somebody else's priority must stand, seen twice, before it is taken as the new base."""
     hold: Duration = Field(default=30 * MINUTE, ge=0)
