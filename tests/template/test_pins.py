@@ -14,6 +14,8 @@ SAM = Path("requirements-sam.txt")
 SCAN = Path("requirements-scan.txt")
 EMULATOR = Path("requirements-emulator.txt")
 SAGEMAKER = Path("requirements-sagemaker.txt")
+TRAINING = Path("requirements-training.txt")
+TORCH = Path("requirements-torch.txt")
 RUNTIME = Path("tools/sam_local/requirements-runtime.txt")
 REQUIREMENT = re.compile(
     r"^([a-z0-9-]+)==(\S+)(?: ; [^\\]+)? \\(?:\n    --hash=sha256:[0-9a-f]{64}(?: \\)?)+$", re.M
@@ -24,7 +26,9 @@ def pins(path: Path) -> set[tuple[str, str]]:
     return {(name, version) for name, version in REQUIREMENT.findall((ROOT / path).read_text())}
 
 
-@pytest.mark.parametrize("path", [LAYER, DEMO, DEV, SAM, SCAN, EMULATOR, SAGEMAKER, RUNTIME], ids=str)
+@pytest.mark.parametrize(
+    "path", [LAYER, DEMO, DEV, SAM, SCAN, EMULATOR, SAGEMAKER, TRAINING, TORCH, RUNTIME], ids=str
+)
 def test_a_pinned_file_holds_hashed_requirements_and_comments_alone(path: Path) -> None:
     rest = REQUIREMENT.sub("", (ROOT / path).read_text())
     assert [line for line in rest.splitlines() if line.strip() and not line.lstrip().startswith("#")] == []

@@ -3,7 +3,7 @@
 SageMaker signals process 1 of the container alone. Shells and toolkits there die of it, or ignore it, and
 the training script never hears of it (aws/sagemaker-training-toolkit#125, aws/deep-learning-containers#632).
 As the container's entry point this is process 1. After a SIGTERM it stays until the last process of the
-command has ended, so that a shell in between that died first cuts no save short. Ends with the command's code.
+command has ended: a shell in between that died first cuts no save short. Ends with the command's code.
 """
 
 from __future__ import annotations

@@ -53,7 +53,7 @@ class Manifest:
 
 
 def read_whole(folder: Path) -> Manifest | None:
-    """The manifest in ``folder`` if each file that it names is there with its size, else None. Never raises."""
+    """The manifest in ``folder`` if each file that it names is there with its size. Never raises."""
     try:
         manifest = Manifest.from_json((folder / NAME).read_bytes())
         whole = all(_size(folder / name) == size for name, size in manifest.files.items())

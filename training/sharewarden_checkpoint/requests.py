@@ -4,7 +4,7 @@
     <checkpoint S3Uri>/.sharewarden/acks/<training job>/<request id>.json   written here once it is saved
 
 SageMaker copies objects from S3 to the container at the start of a job only, so they are asked for with
-boto3, in a thread of its own. S3 out of reach is logged, once a kind of error, and changes nothing for the training.
+boto3, in a thread of its own. S3 out of reach is logged, once a kind of error, and the training goes on.
 """
 
 from __future__ import annotations
