@@ -60,7 +60,7 @@ def test_a_healthy_local_stack(stack: LocalStack, capsys: pytest.CaptureFixture[
     stack.run_until(stack.now() + 15 * MINUTE)
     code, found = states(stack, capsys)
     assert code == 0
-    here = ("queues", "shares", "policy", "sweep", "events", "dead letters", "checkpoints")
+    here = ("queues", "shares", "policy", "sweep", "events", "dead letters", "notices", "checkpoints")
     assert {name: found[name] for name in here} == {name: {"ok"} for name in here}
     assert {state for name in found.keys() - set(here) for state in found[name]} == {"cannot tell"}
 
