@@ -36,9 +36,10 @@ def save(saver: Saver, step: int, **parts: Stateful) -> None:
 def load(saver: Saver, **parts: Stateful) -> int | None:
     """Put the newest complete set into ``parts``; returns its step, None if there is none.
 
-    Raises KeyError if the set was saved without one of ``parts``.
+    Raises KeyError if the set was saved without one of ``parts``, RuntimeError if the ranks found different sets.
     """
     with saver.reading() as checkpoint:
+        _all_found(checkpoint.folder.name if checkpoint else None)
         if checkpoint is None:
             return None
         state = torch.load(saver.shard.part(checkpoint.folder) / FILE, map_location="cpu", weights_only=True)
@@ -72,6 +73,15 @@ def agreed(flag: bool) -> bool:
     votes = torch.tensor(int(flag), device=device)
     dist.all_reduce(votes, op=dist.ReduceOp.MAX)
     return bool(votes.item())
+
+
+def _all_found(name: str | None) -> None:
+    """Hosts download from S3 each at its own time: ranks that went on from different steps would train garbage."""
+    if dist.is_available() and dist.is_initialized():
+        names: list[Any] = [None] * dist.get_world_size()
+        dist.all_gather_object(names, name)
+        if set(names) != {name}:
+            raise RuntimeError(f"the ranks found different checkpoints: {names}")
 
 
 def _random_states() -> dict[str, Any]:
