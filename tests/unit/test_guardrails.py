@@ -16,6 +16,7 @@ from sharewarden.domain.record import JobRecord, absorb, new_record
 from sharewarden.domain.rules.base import Action, Fires, Guardrail, Mode, Unknown, Verdict
 from sharewarden.domain.rules.facts import Facts
 from sharewarden.domain.stored import HOUR, MINUTE
+from sharewarden.domain.termination import MOST_OPEN
 from sharewarden.domain.termination import due_terminations
 
 from tests.simulation.samples import JOB, described
@@ -270,6 +271,17 @@ def test_a_change_of_the_policy_ends_the_act_whatever_the_rule_says(
     assert before.fact not in [fact.key for fact in anew]
 
 
+def test_only_the_rule_itself_ends_what_a_team_is_told_of() -> None:
+    """One job of the team may leave the entry behind while the others still show the same."""
+    entry = Says(action="notify")
+    record = found(entry, word="fires week team")
+    left = decided(record, policy(Says(name="another")), NOW + MINUTE)
+    assert [fact.kind for fact in left.facts if fact.figures["label"] == "says"] == []
+    assert [mark.label for mark in standing(left.record.marks)] == ["another"]
+    held = decided(says(record, "holds"), policy(entry), NOW + MINUTE)
+    assert keys(held) == [f"finding-cleared#research#says#{entry.fingerprint}#week"]
+
+
 def test_from_shadow_to_enforce_the_act_begins_with_a_finding_of_its_own() -> None:
     record = found(Says(action="terminate"), mode="shadow")
     decision = decided(record, policy(Says(action="terminate")), NOW + MINUTE)
@@ -279,12 +291,14 @@ def test_from_shadow_to_enforce_the_act_begins_with_a_finding_of_its_own() -> No
 
 
 def test_of_a_job_that_ended_nothing_is_over() -> None:
-    entry = Says()
+    entry = Says(action="terminate")
     record = absorb(found(entry), described(status="SUCCEEDED", stopped_at=NOW, read_at=NOW + MINUTE))
     for rules in (policy(entry), policy(Says(name="another")), policy(entry, mode="shadow")):
-        decision = decided(says(record, "holds"), rules, NOW + MINUTE)
-        assert decision == Decision(record=decision.record)
-        assert standing(decision.record.marks) == standing(record.marks)
+        for word in ("holds", "fires"):
+            decision = decided(says(record, word), rules, NOW + MINUTE)
+            ours = [fact for fact in decision.facts if fact.figures["label"] == "says"]
+            assert ours == []
+            assert set(standing(record.marks)) <= set(standing(decision.record.marks))
 
 
 # --- go on ----------------------------------------------------------------------------------------------
@@ -353,9 +367,36 @@ def test_a_record_keeps_so_many_marks_and_forgets_the_ended_ones_first() -> None
         marks = with_mark(marks, mark(number, ended="held", ended_at=number) if number < 2 else mark(number))
     marks = with_mark(marks, mark(KEPT_MARKS))
     assert (len(marks), marks[0].label) == (KEPT_MARKS, "n1")
-    full = job("fires").model_copy(update={"marks": tuple(mark(n) for n in range(KEPT_MARKS))})
-    rules = policy(Says(), *(Says(name=f"n{n}", mode="shadow") for n in range(KEPT_MARKS)))
-    assert not [fact for fact in decided(full, rules, room=8).facts if fact.kind == "finding"]
+    assert with_mark(marks, marks[0]) == marks
+
+
+def test_beyond_so_many_findings_nothing_more_is_found_of_a_job() -> None:
+    rules = policy(*(Says(name=f"n{number:02}") for number in range(KEPT_MARKS + 1)))
+    record = job("fires")
+    while (decision := decided(record, rules)).facts:
+        record = decision.record
+    assert len(standing(record.marks)) == len(record.marks) == KEPT_MARKS
+
+
+def test_an_act_that_there_was_no_room_for_begins_when_another_has_ended() -> None:
+    entries = [Says(name=f"n{number}", action="terminate") for number in range(MOST_OPEN + 1)]
+    record = decided(job("fires"), policy(*entries)).record
+    assert [mark.act is None for mark in record.marks] == [False] * MOST_OPEN + [True]
+    assert decided(record, policy(*entries), NOW + MINUTE) == Decision(record=record)
+    later = decided(record, policy(*entries[1:]), NOW + MINUTE)
+    assert [fact.kind for fact in later.facts if fact.kind == "finding"] == []
+    assert all(mark.act for mark in standing(later.record.marks))
+
+
+def test_an_act_that_the_rule_spares_now_and_then_is_begun_so_often_and_then_no_more() -> None:
+    rules, record, told = policy(Says(action="lower-priority")), job("holds"), 0
+    for minute in range(4 * MOST_FINDINGS):
+        word = "fires x" if minute % 2 else "fires x job told"
+        decision = decided(says(record, word), rules, NOW + minute * MINUTE)
+        told += sum(fact.kind == "finding" for fact in decision.facts)
+        record = decision.record
+    assert told == MOST_FINDINGS
+    assert all(boost.end for boost in record.priority.boosts)
 
 
 @pytest.mark.parametrize(("queues", "expected"), [((), True), (("ml-train-qm",), True), (("other",), False)])
