@@ -16,8 +16,7 @@ from sharewarden.domain.record import JobRecord, absorb, new_record
 from sharewarden.domain.rules.base import Action, Fires, Guardrail, Mode, Unknown, Verdict
 from sharewarden.domain.rules.facts import Facts
 from sharewarden.domain.stored import HOUR, MINUTE
-from sharewarden.domain.termination import MOST_OPEN
-from sharewarden.domain.termination import due_terminations
+from sharewarden.domain.termination import MOST_OPEN, due_terminations
 
 from tests.simulation.samples import JOB, described
 from tests.simulation.world import NOW, QUEUE
