@@ -47,7 +47,7 @@ class Place:
         self.status = "UPDATE_COMPLETE"
         self.age = HOUR
         self.resources: dict[str, str] = {name: f"stack-{name}" for name in RULES}
-        for name in ("EventsQueue", "EventsDeadLetters"):
+        for name in ("EventsQueue", "EventsDeadLetters", "NoticesDeadLetters"):
             self.outputs[f"{name}Url"] = self.sqs.create_queue(QueueName=name)["QueueUrl"]
         attributes = {"FifoQueue": "true"}
         made = self.sqs.create_queue(QueueName="WishesDeadLetters.fifo", Attributes=attributes)
@@ -155,6 +155,7 @@ def well(place: Place) -> None:
         checks_wiring.dead_letters,
         checks_access.trail,
         checks_pool.priority_cap,
+        checks_pool.notices,
         checks_pool.checkpoints,
     ],
     ids=lambda check: check.__name__,
