@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from sharewarden.domain.base import Frozen, last_part
-from sharewarden.domain.known import TAGS_SETTLE, job_facts, sla_facts
+from sharewarden.domain.known import job_facts, sla_facts
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.record import JobRecord, Snapshot
 from sharewarden.domain.rules.facts import Facts, JobFacts, ShareFacts
@@ -100,7 +100,7 @@ def _record(given: GivenJob, queue: str, now: int) -> JobRecord:
         arn=given.id,
         name=given.name,
         queue=queue,
-        created_at=now - TAGS_SETTLE,
+        created_at=now,
         share=given.share,
         tags=tuple(sorted((given.tags or {}).items())),
         instance_type=given.instance_type,
