@@ -16,10 +16,14 @@ Answer = Callable[["Handler"], None]
 
 @dataclass
 class Endpoint:
-    """``requests``: path, headers and body of each; ``answer`` gives the answer; ``over`` ends slow ones."""
+    """``requests``: path, headers and body of each; ``answer`` gives the answer; ``over`` ends slow ones.
+
+    A GET, which only a client that follows redirects sends, is answered with nothing unless ``on_get`` says.
+    """
 
     url: str
     answer: Answer
+    on_get: Answer | None = None
     requests: list[tuple[str, dict[str, str], bytes]] = field(default_factory=list)
     over: Event = field(default_factory=Event)
 
@@ -34,7 +38,7 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.endpoint.requests.append((self.path, dict(self.headers), b"(GET)"))
-        status(200)(self)
+        (self.endpoint.on_get or status(200))(self)
 
     def log_message(self, *_: object) -> None:
         """Nothing on stderr."""

@@ -1,0 +1,341 @@
+"""The Checkpoints port: one suite for the one in memory and the one on S3 (moto); what S3 refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import boto3
+import pytest
+from botocore.config import Config
+from botocore.exceptions import ClientError
+from moto import mock_aws
+from sharewarden.aws.lazy import Lazy
+from sharewarden.aws.s3 import S3Checkpoints
+from sharewarden.bootstrap import CONFIG
+from sharewarden.domain.checkpoints import ObjectSeen, Protection
+from sharewarden.ports import Checkpoints, Denied, Unavailable
+from sharewarden_tools import memory_objects
+from sharewarden_tools.memory import MemoryClock
+from sharewarden_tools.memory_objects import MemoryCheckpoints
+
+from tests.contract.loopback import Answer, closed_port, hang_up, serving, silence, status
+
+NOW = 1_789_372_800_000
+URI = "s3://ckpt/team/run"
+BUCKET = "ckpt"
+
+
+#: Objects on a page here.
+FEW = 5
+
+
+@cache
+def s3() -> Any:
+    """Making a client takes a second."""
+    return boto3.client("s3")
+
+
+@pytest.fixture
+def small_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MOTO_S3_DEFAULT_MAX_KEYS", str(FEW))
+    monkeypatch.setattr(memory_objects, "PAGE_SIZE", FEW)
+
+
+class Store:
+    """A Checkpoints port, and what a test does behind it."""
+
+    def __init__(self, port: Checkpoints, client: Any = None) -> None:
+        self.port = port
+        self._client = client
+
+    def versioned(self) -> None:
+        if isinstance(self.port, MemoryCheckpoints):
+            self.port.versioned.add(BUCKET)
+        else:
+            self._client.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
+
+    def delete(self, key: str) -> None:
+        if isinstance(self.port, MemoryCheckpoints):
+            self.port.delete(URI, key)
+        else:
+            self._client.delete_object(Bucket=BUCKET, Key=f"team/run/{key}")
+
+    def all(self, uri: str = URI) -> list[ObjectSeen]:
+        return [seen for page in self.port.pages(uri) for seen in page]
+
+    def keys(self, uri: str = URI) -> list[str]:
+        return [seen.key for seen in self.all(uri)]
+
+
+@pytest.fixture(params=["memory", "moto"])
+def store(request: pytest.FixtureRequest) -> Iterator[Store]:
+    if request.param == "memory":
+        memory = MemoryCheckpoints(MemoryClock(NOW))
+        memory.buckets[BUCKET] = {}
+        yield Store(memory)
+        return
+    with mock_aws():
+        client = s3()
+        client.create_bucket(Bucket=BUCKET)
+        yield Store(S3Checkpoints(client), client)
+
+
+ODD_KEYS = ["a b", "ünï/çödé", "x\ty", "a//b", "..", "../up", "%2F", "+&=?#", "\U0001f4be", "k" * 900, "a/"]
+
+
+def test_what_is_put_is_listed_with_its_size_and_read(store: Store) -> None:
+    store.port.put(URI, "step-1/model.bin", b"12345")
+    (seen,) = store.all()
+    assert (seen.key, seen.size) == ("step-1/model.bin", 5)
+    assert seen.etag
+    assert store.port.read(URI, "step-1/model.bin", 5) == b"12345"
+
+
+@pytest.mark.parametrize("key", ODD_KEYS)
+def test_any_key_that_s3_takes_goes_in_and_out(store: Store, key: str) -> None:
+    store.port.put(URI, key, b"x")
+    assert store.keys() == [key]
+    assert store.port.read(URI, key, 1) == b"x"
+
+
+def test_times_are_epoch_milliseconds(store: Store) -> None:
+    store.port.put(URI, "a", b"")
+    assert store.all()[0].modified_at >= NOW - 366 * 86_400_000
+
+
+@pytest.mark.parametrize("uri", [URI, URI + "/"])
+def test_a_prefix_ends_where_its_last_name_ends(store: Store, uri: str) -> None:
+    store.port.put(uri, "mine", b"1")
+    store.port.put(URI + "-2", "other", b"2")
+    store.port.put("s3://ckpt/team", "above", b"3")
+    assert store.keys(uri) == ["mine"]
+    assert store.port.read(uri, "other", 9) is None
+
+
+def test_a_whole_bucket_is_a_place(store: Store) -> None:
+    store.port.put("s3://ckpt", "a", b"1")
+    assert store.keys("s3://ckpt") == store.keys("s3://ckpt/") == ["a"]
+
+
+@pytest.mark.usefixtures("small_pages")
+def test_pages_follow_one_another_until_the_last(store: Store) -> None:
+    for number in range(2 * FEW + 1):
+        store.port.put(URI, f"{number:04}", b"1")
+    pages = store.port.pages(URI)
+    assert [len(next(pages)), len(next(pages)), len(next(pages)), next(pages, None)] == [FEW, FEW, 1, None]
+    assert len(set(store.keys())) == 2 * FEW + 1
+
+
+def test_nothing_there_is_no_error(store: Store) -> None:
+    assert store.all() == []
+    assert store.port.read(URI, "a", 10) is None
+    assert store.port.versions(URI, ["a"]) is None
+    assert store.port.protection(URI) == Protection(versioned=False)
+
+
+def test_what_is_larger_than_asked_for_is_not_read(store: Store) -> None:
+    store.port.put(URI, "a", b"12345")
+    assert store.port.read(URI, "a", 4) is None
+
+
+@pytest.mark.parametrize(
+    "uri",
+    ["", "ckpt", "s3://", "s3:///a", "https://ckpt/a", "s3://ckpt/a/../b", "s3://ckpt/.", "s3://b b/a",
+     "S3://ckpt/a", "s3://ckpt/" + "a" * 1025],
+)  # fmt: skip
+def test_what_names_no_place_is_refused_before_s3_is_asked(store: Store, uri: str) -> None:
+    port = store.port
+    for call in (
+        lambda: list(port.pages(uri)),
+        lambda: port.read(uri, "a", 1),
+        lambda: port.versions(uri, ["a"]),
+        lambda: port.protection(uri),
+        lambda: port.put(uri, "a", b""),
+        lambda: port.restore(uri, "a", "v1"),
+    ):
+        with pytest.raises(Denied):
+            call()
+
+
+def test_no_such_bucket_is_denied(store: Store) -> None:
+    port, uri = store.port, "s3://not-there/a"
+    with pytest.raises(Denied, match="NoSuchBucket"):
+        list(port.pages(uri))
+    with pytest.raises(Denied):
+        port.read(uri, "a", 1)
+    with pytest.raises(Denied):
+        port.versions(uri, ["a"])
+    with pytest.raises(Denied):
+        port.protection(uri)
+
+
+def test_a_version_is_found_and_comes_back_after_an_overwrite_and_a_deletion(store: Store) -> None:
+    store.versioned()
+    store.port.put(URI, "step-1/a", b"good")
+    store.port.put(URI, "step-1/b", b"other")
+    versions = store.port.versions(URI, ["step-1/a", "step-1/b", "step-1/none"])
+    assert versions is not None
+    assert versions.keys() == {"step-1/a", "step-1/b"}
+    store.port.put(URI, "step-1/a", b"worse")
+    assert store.port.versions(URI, ["step-1/a"]) != {"step-1/a": versions["step-1/a"]}
+    store.delete("step-1/a")
+    assert store.port.versions(URI, ["step-1/a"]) == {}
+    assert store.keys() == ["step-1/b"]
+    store.port.restore(URI, "step-1/a", versions["step-1/a"])
+    assert store.port.read(URI, "step-1/a", 10) == b"good"
+    assert store.keys() == ["step-1/a", "step-1/b"]
+
+
+def test_of_no_keys_there_are_no_versions(store: Store) -> None:
+    store.versioned()
+    assert store.port.versions(URI, []) == {}
+
+
+def test_a_version_that_is_gone_is_denied(store: Store) -> None:
+    store.versioned()
+    store.port.put(URI, "a", b"1")
+    gone = store.port.versions(URI, ["a"])
+    assert gone is not None
+    with pytest.raises(Denied):
+        store.port.restore(URI, "b", gone["a"])
+
+
+def test_a_versioned_bucket_says_so(store: Store) -> None:
+    store.versioned()
+    assert store.port.protection(URI) == Protection(versioned=True)
+
+
+# S3 alone.
+
+
+def s3_with_rules(rules: list[dict[str, Any]], *, status_of: str | None = "Enabled") -> S3Checkpoints:
+    client = s3()
+    client.create_bucket(Bucket=BUCKET)
+    if status_of:
+        client.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": status_of})  # type: ignore[typeddict-item]
+    client.put_bucket_lifecycle_configuration(Bucket=BUCKET, LifecycleConfiguration={"Rules": rules})  # type: ignore[typeddict-item]
+    return S3Checkpoints(client)
+
+
+def rule(name: str = "r", *, on: bool = True, **members: Any) -> dict[str, Any]:
+    members.setdefault("Filter", {"Prefix": ""})
+    return {"ID": name, "Status": "Enabled" if on else "Disabled", **members}
+
+
+OLD = {"NoncurrentVersionExpiration": {"NoncurrentDays": 7}}
+OLDER = {"NoncurrentVersionExpiration": {"NoncurrentDays": 3}}
+CURRENT = {"Expiration": {"Days": 30}}
+
+
+@pytest.mark.parametrize(
+    ("rules", "versioning", "days"),
+    [
+        ([rule(**OLD)], "Enabled", 7),
+        ([rule(**OLD), rule("s", **OLDER)], "Enabled", 3),
+        ([rule(on=False, **OLD)], "Enabled", None),
+        ([rule(**CURRENT)], "Enabled", None),
+        ([rule(**CURRENT)], None, 30),
+        ([rule(**CURRENT)], "Suspended", 30),
+        ([rule(**OLD)], None, None),
+        ([rule(Filter={"Prefix": "team/"}, **OLD)], "Enabled", 7),
+        ([rule(Filter={"Prefix": "team/run/step-"}, **OLD)], "Enabled", 7),
+        ([rule(Filter={"Prefix": "team/run-2"}, **OLD)], "Enabled", None),
+        ([rule(Filter={"Tag": {"Key": "a", "Value": "b"}}, **OLD)], "Enabled", 7),
+        ([rule(Filter={"And": {"Prefix": "elsewhere/", "Tags": [{"Key": "a", "Value": "b"}]}}, **OLD)],
+         "Enabled", None),
+        ([{"ID": "r", "Status": "Enabled", "Prefix": "elsewhere/", **OLD}], "Enabled", None),
+        ([rule(AbortIncompleteMultipartUpload={"DaysAfterInitiation": 1})], "Enabled", None),
+    ],
+)  # fmt: skip
+@mock_aws
+def test_a_lifecycle_rule_that_would_take_them_is_found(
+    rules: list[dict[str, Any]], versioning: str | None, days: int | None
+) -> None:
+    found = s3_with_rules(rules, status_of=versioning).protection(URI)
+    assert found == Protection(versioned=versioning == "Enabled", expires_after_days=days)
+
+
+@pytest.mark.usefixtures("small_pages")
+@mock_aws
+def test_versions_are_found_behind_many_earlier_ones() -> None:
+    client = s3()
+    client.create_bucket(Bucket=BUCKET)
+    client.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
+    port = S3Checkpoints(client)
+    for number in range(3 * FEW):
+        port.put(URI, "a", str(number).encode())
+    port.put(URI, "b", b"1")
+    found = port.versions(URI, ["a", "b"])
+    assert found is not None
+    assert found.keys() == {"a", "b"}
+    port.put(URI, "a", b"newest")
+    port.restore(URI, "a", found["a"])
+    assert port.read(URI, "a", 10) == b"14"
+
+
+def error_of(code: str, http: int) -> Answer:
+    return status(http, f"<Error><Code>{code}</Code><Message>because</Message></Error>".encode())
+
+
+def failing(url: str) -> S3Checkpoints:
+    """S3 at that address, with the real settings but for how long they wait."""
+    config = CONFIG.merge(Config(read_timeout=0.3, retries={"mode": "standard", "total_max_attempts": 1}))
+    return S3Checkpoints(boto3.client("s3", endpoint_url=url, config=config))
+
+
+@pytest.mark.parametrize(
+    ("answer", "error"),
+    [
+        (error_of("AccessDenied", 403), Denied),
+        (error_of("NoSuchBucket", 404), Denied),
+        (error_of("InvalidObjectState", 403), Denied),
+        (error_of("SlowDown", 503), Unavailable),
+        (error_of("InternalError", 500), Unavailable),
+        (error_of("RequestTimeout", 400), Unavailable),
+        (error_of("ExpiredToken", 400), Unavailable),
+        (error_of("InvalidAccessKeyId", 403), Unavailable),
+        (silence, Unavailable),
+        (hang_up, Unavailable),
+        (status(200, b"no XML at all <"), Unavailable),
+        (status(200, b"<ListBucketResult><IsTruncated>true</IsTruncated></ListBucketResult>"), Unavailable),
+    ],
+    ids=[
+        *("AccessDenied", "NoSuchBucket", "InvalidObjectState", "SlowDown", "InternalError"),
+        *("RequestTimeout", "ExpiredToken", "InvalidAccessKeyId", "silence", "hang-up", "no-xml", "no-token"),
+    ],
+)
+def test_a_refusal_is_told_from_what_keeps_s3_from_answering(answer: Answer, error: type[Exception]) -> None:
+    with serving(answer) as endpoint:
+        endpoint.on_get = answer
+        with pytest.raises(error):
+            list(failing(endpoint.url).pages(URI))
+
+
+def test_nobody_there_is_unavailable() -> None:
+    with pytest.raises(Unavailable):
+        failing(f"http://127.0.0.1:{closed_port()}").read(URI, "a", 1)
+
+
+def test_a_client_that_is_made_late_is_made_once_and_only_when_asked() -> None:
+    made: list[str] = []
+
+    def make() -> str:
+        made.append("x")
+        return "client"
+
+    late = Lazy(make)
+    assert made == []
+    assert [late.upper(), late.lower()] == ["CLIENT", "client"]
+    assert made == ["x"]
+
+
+@mock_aws
+def test_what_s3_says_while_a_copy_is_made_is_mapped_too() -> None:
+    client = s3()
+    client.create_bucket(Bucket=BUCKET)
+    port = S3Checkpoints(client)
+    with pytest.raises((Denied, Unavailable)) as raised:
+        port.restore(URI, "a", "00000000-0000-0000-0000-000000000000")
+    assert isinstance(raised.value.__cause__, ClientError)
