@@ -9,7 +9,7 @@ import pytest
 from sharewarden.domain.decide import Decision, decide_read
 from sharewarden.domain.guardrails import MOST_FINDINGS, REST, ROOM, guard, needs_pool
 from sharewarden.domain.known import KnownShares, facts_of
-from sharewarden.domain.marks import KEPT_MARKS, Mark, standing, with_mark
+from sharewarden.domain.marks import KEPT_MARKS, Mark, standing, with_mark, without_acts
 from sharewarden.domain.observation import Status
 from sharewarden.domain.policy import Policy, QueuePolicy, SharePolicy
 from sharewarden.domain.record import JobRecord, absorb, new_record
@@ -367,6 +367,15 @@ def test_a_record_keeps_so_many_marks_and_forgets_the_ended_ones_first() -> None
     marks = with_mark(marks, mark(KEPT_MARKS))
     assert (len(marks), marks[0].label) == (KEPT_MARKS, "n1")
     assert with_mark(marks, marks[0]) == marks
+
+
+def test_what_was_given_up_with_a_job_that_goes_on_is_found_anew() -> None:
+    rules = policy(Says(action="terminate"), Says(name="told", action="notify"))
+    record = found(*rules.guardrails)
+    again = record.model_copy(update={"marks": without_acts(record.marks, NOW), "terminations": ()})
+    decision = decided(again, rules, NOW + MINUTE)
+    assert [fact.figures["label"] for fact in decision.facts] == ["says"]
+    assert len(decision.record.terminations) == 1
 
 
 def test_beyond_so_many_findings_nothing_more_is_found_of_a_job() -> None:

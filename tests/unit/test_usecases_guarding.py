@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from sharewarden.domain.notice import Notice
+from sharewarden.domain.observation import Status
+from sharewarden.domain.others import guard_training
 from sharewarden.domain.policy import Policy
+from sharewarden.domain.record import JobRecord
 from sharewarden.domain.rules.base import Guardrail, Verdict
-from sharewarden.domain.rules.facts import Facts
-from sharewarden.domain.share import PATIENCE
-from sharewarden.domain.stored import MINUTE
-from sharewarden.ports import Unavailable
+from sharewarden.domain.rules.facts import Facts, TrainingFacts
+from sharewarden.domain.share import PATIENCE, FoundChange, ShareRecord
+from sharewarden.domain.stored import MINUTE, Stored
+from sharewarden.ports import Page, Unavailable
+from sharewarden.usecases.guarding import FailedRules, known_shares
+from sharewarden.usecases.sweep import sweep
+from sharewarden.usecases.walk import Limits
 
 from tests.simulation.faults import When, nothing, watched
 from tests.simulation.samples import JOB, SHARE, api_call, described, share, state
@@ -25,6 +32,9 @@ STARTED_BY_HAND = json.loads(
     ).read_text()
 )
 LIMIT = {"rule": "max-instances-per-job", "limit": 1}
+BY_HAND = {"rule": "share-changed-by-hand", "by": ["arn:aws:iam::*:role/pipeline"], "action": "notify"}
+AROUND = {"rule": "training-outside-queue", "action": "notify"}
+UNJUDGED = FoundChange(after=NOW, before=NOW, key="k", judged=False)
 
 
 def policy(*entries: Any) -> Policy:
@@ -175,6 +185,104 @@ def test_law_02_a_look_at_half_of_the_queue_is_none(lost: str) -> None:
     assert len(found(one)) == 2
 
 
+def test_law_02_half_a_listing_ends_nothing() -> None:
+    """The second page is lost, and with it jobs that count before the one that was found."""
+    one = pool({"rule": "max-queued-jobs-per-team", "limit": 101}, jobs=0)
+    for number in range(102, 0, -1):  # listed newest first
+        told = described(job=f"job-{number}", arn=f"a/job-{number}", created_at=NOW + number)
+        one.batch.tell(told)
+    for holder in ("adopts", "finds"):
+        one.sweep(holder)
+        one.clock.advance(MINUTE)
+    assert [fact.job for fact in facts_of(one.ledger, "finding")] == ["job-102"]
+    listed = one.batch.jobs
+
+    def first_page(queue: str, status: Status, token: str | None) -> Page:
+        if token is not None:
+            raise Unavailable("throttled")
+        return listed(queue, status, token)
+
+    one.batch.jobs = first_page
+    assert one.sweep("half").unread
+    assert found(one, "finding-cleared") == []
+
+
+def test_law_02_half_of_the_records_are_no_pool_and_are_looked_at_all_the_same() -> None:
+    queued = {"rule": "max-queued-jobs-per-team", "limit": 1}
+    one = pool(queued, {"rule": "runtime-limit", "total": "1h"}, jobs=3)
+    one.take(*(_of(f"job-{n}") for n in (1, 2, 3)))
+    whole = one.ledger.open_items
+
+    def torn(kind: type[Stored], queue: str) -> Iterator[Stored]:
+        for number, item in enumerate(whole(kind, queue)):
+            if kind is JobRecord and number == 2:
+                raise Unavailable("throttled")
+            yield item
+
+    one.ledger.open_items = torn
+    one.clock.advance(MINUTE)
+    report = one.sweep()
+    assert (report.records, report.unread, found(one)) == (2, 1, [])
+
+
+def test_what_a_sweep_has_no_describe_left_for_is_decided_on_the_record() -> None:
+    one = pool({"rule": "runtime-limit", "attempt": "1h"}, status="RUNNING")
+    one.take(state("RUNNING", NOW))
+    one.clock.advance(61 * MINUTE)
+    sweep(one.runtime, "s", Limits(describes=0))
+    assert len(found(one)) == 1
+
+
+def test_law_02_a_job_that_batch_does_not_know_is_not_judged() -> None:
+    one = pool({"rule": "runtime-limit", "attempt": "1h"}, status="RUNNING")
+    one.take(state("RUNNING", NOW))
+    one.batch.descriptions.clear()
+    one.clock.advance(61 * MINUTE)
+    one.sweep()
+    assert found(one) == []
+
+
+def test_rules_about_something_else_are_not_asked_about_jobs() -> None:
+    one = pool(BY_HAND, AROUND)
+    one.take(state("RUNNABLE", NOW))
+    one.clock.advance(MINUTE)
+    assert one.sweep().failed == 0
+
+
+def test_what_is_over_with_its_guardrail_costs_no_look_at_the_shares() -> None:
+    one = pool(LIMIT)
+    one.take(state("RUNNABLE", NOW))
+    one.policies.policy = ENFORCE
+    one.runtime, calls = watched(one.runtime, nothing)
+    one.take(state("SCHEDULED", NOW + 2000))
+    assert "open_items" not in calls.names
+    assert len(found(one, "finding-cleared")) == 1
+
+
+@pytest.mark.parametrize(
+    ("update", "shares", "whole"),
+    [
+        ({}, 2, True),
+        ({"description": None}, 1, False),  # CloudTrail alone has told of it
+        ({"description": None, "read_at": NOW, "found": (UNJUDGED,)}, 1, True),  # deleted, by somebody
+    ],
+)
+def test_the_shares_on_record_and_whether_they_are_all(update: Json, shares: int, whole: bool) -> None:
+    one = pool()
+    kept = ShareRecord(arn=SHARE, queue=QUEUE, description=share(8), read_at=NOW)
+    other = ShareRecord(arn=f"{SHARE}-2", queue=QUEUE, description=share(2))
+    one.ledger.commit([kept, other.model_copy(update=update)], [], NOW)
+    seen = known_shares(one.runtime, QUEUE)
+    assert (len(seen.shares), seen.whole) == (shares, whole)
+
+
+def test_a_training_job_is_found_under_one_queue_only() -> None:
+    facts = TrainingFacts(now=NOW, name="t", arn="a", status="s", instance_type="x", pool_types=frozenset())
+    types = {"q/2": frozenset({"x"}), "q/1": frozenset({"x"}), "q/0": frozenset({"y"})}
+    (fact,) = guard_training(facts, types, policy(AROUND), FailedRules()).facts
+    assert fact.queue == "q/1"
+
+
 def test_jobs_that_no_event_told_of_are_guarded_too() -> None:
     one = pool(LIMIT | {"action": "notify"})
     one.sweep()
@@ -226,9 +334,6 @@ def test_a_policy_without_the_guardrail_ends_what_it_found() -> None:
 
 
 # --- quota shares ---------------------------------------------------------------------------------------
-
-BY_HAND = {"rule": "share-changed-by-hand", "by": ["arn:aws:iam::*:role/pipeline"], "action": "notify"}
-CALL = api_call("UpdateQuotaShare", {"quotaShareArn": SHARE}, NOW)
 
 
 def by(principal: str, at: int = NOW) -> Json:
@@ -291,8 +396,6 @@ def test_without_such_a_rule_a_change_waits_for_nobody() -> None:
 
 
 # --- training jobs around the queues --------------------------------------------------------------------
-
-AROUND = {"rule": "training-outside-queue", "action": "notify"}
 
 
 def training(**more: Any) -> Json:
