@@ -36,7 +36,8 @@ def save(saver: Saver, step: int, **parts: Stateful) -> None:
 def load(saver: Saver, **parts: Stateful) -> int | None:
     """Put the newest complete set into ``parts``; returns its step, None if there is none.
 
-    Raises KeyError if the set was saved without one of ``parts``, RuntimeError if the ranks found different sets.
+    Raises KeyError if the set was saved without one of ``parts``, RuntimeError if the ranks found different
+    sets.
     """
     with saver.reading() as checkpoint:
         _all_found(checkpoint.folder.name if checkpoint else None)
@@ -76,7 +77,7 @@ def agreed(flag: bool) -> bool:
 
 
 def _all_found(name: str | None) -> None:
-    """Hosts download from S3 each at its own time: ranks that went on from different steps would train garbage."""
+    """Hosts download from S3 each at its own time: ranks must not go on from different steps."""
     if dist.is_available() and dist.is_initialized():
         names: list[Any] = [None] * dist.get_world_size()
         dist.all_gather_object(names, name)
