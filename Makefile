@@ -163,7 +163,7 @@ $(SAGEMAKER_VENV)/.stamp: requirements-sagemaker.txt | $(SAGEMAKER_VENV)/bin/pyt
 
 $(TRAINING_VENV)/.stamp: requirements-torch.txt requirements-training.txt $(wildcard training/*.toml training/*/*.py) | $(TRAINING_VENV)/bin/python
 	@echo "installing PyTorch, transformers (1.2 GB) and the training helper into $(TRAINING_VENV) ..."
-	@$(call pip_install,$(TRAINING_VENV)) --no-compile --no-deps --require-hashes -r requirements-torch.txt -r requirements-training.txt
+	@$(call pip_install,$(TRAINING_VENV)) --no-deps --require-hashes -r requirements-torch.txt -r requirements-training.txt
 	@$(call pip_install,$(TRAINING_VENV)) --no-deps --no-build-isolation --force-reinstall ./training
 	@rm -rf training/build training/*.egg-info
 	@touch $@
