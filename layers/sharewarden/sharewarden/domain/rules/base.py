@@ -3,6 +3,7 @@
 import hashlib
 import json
 from fnmatch import fnmatchcase
+from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
@@ -97,7 +98,7 @@ class Guardrail(Frozen):
         """The name of its findings."""
         return self.name or self.rule
 
-    @property
+    @cached_property
     def fingerprint(self) -> str:
         """Names this exact entry: another limit makes another one, another place in the file does not."""
         text = json.dumps(self.model_dump(mode="json", exclude_defaults=True), sort_keys=True)
