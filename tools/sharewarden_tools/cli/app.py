@@ -12,6 +12,7 @@ import typer
 from sharewarden.ports import Unavailable
 from sharewarden.usecases.bump import Refused
 
+from .checkpoint_commands import checkpoints_app
 from .options import EXIT_CODES, Job, Json, Local, Port, Reason, Stack, Yes, opened, opened_site, work_of
 from .output import BAD_INPUT, REFUSED, UNAVAILABLE, BadInput, note, say
 from .policy_commands import policy_app, shadow_app
@@ -31,6 +32,7 @@ app.add_typer(lab_app, name="lab")
 app.add_typer(local_app, name="local")
 app.add_typer(audit_app, name="audit")
 app.add_typer(notices_app, name="notices")
+app.add_typer(checkpoints_app, name="checkpoints")
 app.add_typer(policy_app, name="policy")
 app.add_typer(shadow_app, name="shadow")
 
