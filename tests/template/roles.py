@@ -71,6 +71,10 @@ PEOPLE: dict[str, dict[str, str]] = {
         "State": "dynamodb:GetItem dynamodb:Query",
         "State/index/*": "dynamodb:GetItem dynamodb:Query",
         STACK_ARN: "cloudformation:DescribeStacks",
+        "arn:aws:s3:::ckpt-a": "s3:ListBucket",
+        "arn:aws:s3:::ckpt-b": "s3:ListBucket",
+        "arn:aws:s3:::ckpt-a/*/_SAVED.json": "s3:GetObject",
+        "arn:aws:s3:::ckpt-b/*/_SAVED.json": "s3:GetObject",
     },
     "AuditorPolicy": {
         "Audit": "dynamodb:DescribeTable dynamodb:GetItem dynamodb:Query dynamodb:Scan",

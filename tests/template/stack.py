@@ -19,6 +19,7 @@ PARAMETERS: dict[str, Any] = {
     "AlarmTopicArn": "arn:aws:sns:us-east-1:123456789012:on-call",
     "NoticeTopicArn": "arn:aws:sns:us-east-1:123456789012:gpu-notices",
     "WebhookSecretArn": "arn:aws:secretsmanager:us-east-1:123456789012:secret:sharewarden/webhook-a1B2c3",
+    "CheckpointBucketArns": ["arn:aws:s3:::ckpt-a", "arn:aws:s3:::ckpt-b"],
     "ScientistShareArns": [SHARE_ARN],
     "TrainingRoleArns": [TRAINING_ROLE],
 }

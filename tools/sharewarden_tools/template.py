@@ -115,6 +115,7 @@ class _Resolver:
             "Fn::GetAtt": lambda argument: self._attribute(*argument),
             "Fn::Sub": self._sub,
             "Fn::Join": lambda argument: argument[0].join(self.value(argument[1])),
+            "Fn::Split": lambda argument: self.value(argument[1]).split(argument[0]),
             "Fn::Equals": lambda argument: self.value(argument[0]) == self.value(argument[1]),
             "Fn::Not": lambda argument: not self.value(argument[0]),
             "Fn::If": lambda argument: self.value(argument[1 if self.holds(argument[0]) else 2]),
