@@ -101,9 +101,11 @@ def _steps(record: JobRecord, look: Look, failed: Failed) -> Iterator[Step]:
     }
     if status(record) not in TERMINAL:
         yield from _outdated(record, entries, look.policy)
+    marked = {(mark.label, mark.fingerprint) for mark in record.marks}
     for entry in entries.values():
         verdict = decided(entry, lambda one: one.decide(look.facts), failed)
-        yield partial(_doubt, entry) if isinstance(verdict, Unknown) else partial(_follow, entry, verdict)
+        if isinstance(verdict, Fires) or (entry.label, entry.fingerprint) in marked:  # else nothing follows
+            yield partial(_doubt, entry) if isinstance(verdict, Unknown) else partial(_follow, entry, verdict)
 
 
 def decided(entry: Guardrail, ask: Callable[[Guardrail], Verdict], failed: Failed) -> Verdict:
