@@ -36,7 +36,10 @@ class LabClock(MemoryClock):
 
 
 class LabBatch:
-    """Batch as the lab plays it, read by the parsers that read AWS. ``priorities``, ``terminations``: what took effect."""
+    """Batch as the lab plays it, read by the parsers that read AWS.
+
+    ``priorities`` and ``terminations`` are what took effect.
+    """
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab

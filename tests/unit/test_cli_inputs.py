@@ -185,7 +185,13 @@ def described(**outputs: str) -> dict[str, Any]:
     }
 
 
-OUTPUTS = {"StateTable": "s", "AuditTable": "a", "WishesQueueUrl": "w", "EventsDeadLettersUrl": "d"}
+OUTPUTS = {
+    "StateTable": "s",
+    "AuditTable": "a",
+    "WishesQueueUrl": "w",
+    "NoticesQueueUrl": "n",
+    "EventsDeadLettersUrl": "d",
+}
 
 
 def test_a_stack_tells_the_settings_of_its_functions() -> None:
@@ -193,6 +199,7 @@ def test_a_stack_tells_the_settings_of_its_functions() -> None:
         "STATE_TABLE": "s",
         "AUDIT_TABLE": "a",
         "WISHES_QUEUE_URL": "w",
+        "NOTICES_QUEUE_URL": "n",
         "EVENTS_DEAD_LETTERS_URL": "d",
         "QUEUE_ARNS": QUEUE,
         "CLASSIC_QUEUE_ARNS": "",

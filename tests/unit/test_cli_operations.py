@@ -64,7 +64,14 @@ def test_on_a_terminal_one_line_changes(monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.fixture
 def stack() -> Iterator[None]:
     """A stack that CloudFormation knows, with the outputs that the commands need."""
-    names = ("StateTable", "AuditTable", "WishesQueueUrl", "EventsDeadLettersUrl", "EventsQueueUrl")
+    names = (
+        "StateTable",
+        "AuditTable",
+        "WishesQueueUrl",
+        "NoticesQueueUrl",
+        "EventsDeadLettersUrl",
+        "EventsQueueUrl",
+    )
     body: dict[str, Any] = {
         "Parameters": {
             "QueueArns": {"Type": "String"},
