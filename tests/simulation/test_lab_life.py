@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError
+from sharewarden.usecases.checkpoints import newest
 from sharewarden_tools.lab import MemoryObjects
 from sharewarden_tools.lab.checkpoints import newest_step
 
 from tests.simulation.lab_kit import QUEUE, START, UNTIL_RUNNING, Kit, payload, share
+from tests.simulation.world import world
 
 FOLDER = "s3://ckpt/train/"
 COMPLETED = "Batch Service Job Preemption Completed"
@@ -59,10 +61,26 @@ def test_a_manifest_names_step_time_and_files() -> None:
     kit = Kit(share("s"), environment=1)
     kit.running("s", request=saving(checkpoint_seconds=60))
     kit.pass_time(61)
-    folder = f"{FOLDER}step-00000060/"
-    manifest = json.loads(kit.lab.objects.get(folder + "_SAVED.json"))
-    assert manifest == {"step": 60, "saved_at": START + 81_000, "files": {"weights.bin": 7}}
+    (name,) = [name for name in kit.lab.objects.list(FOLDER) if name.endswith("/_SAVED.json")]
+    folder = name.removesuffix("_SAVED.json")
+    assert folder == f"{FOLDER}step-000000000060-{START + 81_000:x}/"
+    manifest = json.loads(kit.lab.objects.get(name))
+    assert (manifest["step"], manifest["saved_at"]) == (60, START + 81_000)
+    assert manifest["files"] == {"weights.bin": 7}
     assert len(kit.lab.objects.get(folder + "weights.bin")) == 7
+
+
+def test_the_sets_of_the_lab_are_of_the_format_that_is_looked_for() -> None:
+    kit = Kit(share("s"), environment=1)
+    job = kit.running("s", request=saving(checkpoint_seconds=60))
+    kit.pass_time(150)
+    made = world()
+    for name in kit.lab.objects.list(FOLDER):
+        made.runtime.checkpoints.put(FOLDER, name.removeprefix(FOLDER), kit.lab.objects.get(name))
+    looked = newest(made.runtime, FOLDER, (), kit.clock.now())
+    assert looked.save is not None
+    assert (looked.save.step, looked.partial, len(looked.sets)) == (120, False, 2)
+    assert looked.save.training_job == kit.training_name(job)
 
 
 @pytest.mark.parametrize("body", [b"not json", b"{}", b"[]", b'{"step": "x"}'])

@@ -94,7 +94,6 @@ def test_ours_needs_every_manifest_and_every_file_with_its_size(objects: Objects
 @pytest.mark.parametrize(
     "key",
     [
-        ".saving-rank-00000-of-00001-step-000000000100-aaaa/model.pt",
         "step-100/_SAVED.json",
         "step-1234567890123456789-a/_SAVED.json",
         "step-\u0661\u0660\u0660-a/_SAVED.json",
@@ -125,6 +124,19 @@ def test_ours_needs_every_manifest_and_every_file_with_its_size(objects: Objects
 def test_other_names_belong_to_no_set(key: str) -> None:
     looked = found({key: b"x" * 9})
     assert (looked.save, looked.sets, looked.objects, looked.skipped) == (None, (), 1, 1)
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        ".saving-rank-00000-of-00001-step-000000000100-aaaa/_SAVED.json",
+        ".sharewarden/requests/train-1.json",
+        ".sharewarden/acks/train-1/r-1.json",
+    ],
+)
+def test_our_own_files_are_no_sets_and_nothing_to_wonder_about(key: str) -> None:
+    looked = found({key: b"x"})
+    assert (looked.sets, looked.objects, looked.skipped) == ((), 1, 0)
 
 
 @pytest.mark.parametrize("key", ["", "/", "step-000000000100-aaaa/", "checkpoint-3/", "model.pt/"])

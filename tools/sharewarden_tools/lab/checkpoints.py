@@ -1,4 +1,4 @@
-"""The files a training job of the lab saves: one folder per step, complete once its manifest is there."""
+"""The files a training job of the lab saves, as the training helper does (docs/checkpoint-format.md)."""
 
 from __future__ import annotations
 
@@ -10,12 +10,21 @@ MANIFEST = "_SAVED.json"
 WEIGHTS = "weights.bin"
 
 
-def save(objects: ObjectStore, uri: str, step: int, saved_at: int) -> None:
-    """Write weights, then the manifest `{step, saved_at, files}`. A step is one second of training."""
-    folder = f"{uri}step-{step:08d}/"
+def save(objects: ObjectStore, uri: str, step: int, saved_at: int, training_job: str) -> None:
+    """Write weights, then the manifest. A step is one second of training; a set's name is used once."""
+    folder = f"{uri}step-{step:012d}-{saved_at:x}/"
     weights = f"step {step}".encode()
     objects.put(folder + WEIGHTS, weights)
-    manifest = {"step": step, "saved_at": saved_at, "files": {WEIGHTS: len(weights)}}
+    manifest = {
+        "format": 1,
+        "step": step,
+        "saved_at": saved_at,
+        "files": {WEIGHTS: len(weights)},
+        "rank": 0,
+        "world_size": 1,
+        "save_ms": 0,
+        "training_job": training_job,
+    }
     objects.put(folder + MANIFEST, json.dumps(manifest).encode())
 
 

@@ -175,7 +175,8 @@ class TrainingService:
     def _save(self, training: TrainingJob) -> None:
         if training.course.checkpoints:
             training.saved_ms, training.saved_at = training.progress_ms, self._world.now()
-            save(self._objects, training.course.checkpoints, training.progress_ms // 1000, self._world.now())
+            step = training.progress_ms // 1000
+            save(self._objects, training.course.checkpoints, step, self._world.now(), training.name)
             self.on_save(training)
 
 

@@ -18,10 +18,12 @@ import traceback
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, redirect_stdout
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from http.client import HTTPConnection
 from typing import TYPE_CHECKING, Any, Literal, TextIO, overload
 
 import boto3
+from moto.s3 import models as s3_models
 from moto.server import ThreadedMotoServer
 from sharewarden import messages
 from sharewarden.bootstrap import aws_runtime
@@ -48,6 +50,8 @@ ACCOUNT, REGION = "123456789012", "us-east-1"
 QUEUE = "ml-train-qm"
 #: The topic that notices go to; nobody is subscribed to it.
 TOPIC = f"arn:aws:sns:{REGION}:{ACCOUNT}:notices"
+#: Every bucket is of the local account, so all checkpoints are watched.
+BUCKETS = "arn:aws:s3:::*"
 #: Services that moto serves, as the SDKs' variables name them.
 _ELSEWHERE = ("DYNAMODB", "S3", "SNS", "SECRETS_MANAGER")
 #: Access key id of the functions; every other one is the name of an IAM user.
@@ -77,8 +81,9 @@ def local_stack(clock: Clock, setup: Setup, log: TextIO | None = None) -> Iterat
 
     Two stacks in one process at a time would share their tables. Raises PortInUseError.
     """
-    wiring = read_wiring(map(queue_arn, setup.queues), TOPIC)
+    wiring = read_wiring(map(queue_arn, setup.queues), TOPIC, BUCKETS)
     with ExitStack() as cleanup:
+        cleanup.enter_context(_objects_dated_by(clock))
         aws = cleanup.enter_context(_moto())
         lab = Lab(
             clock=clock,
@@ -269,6 +274,17 @@ class LocalStack:
 
 
 @contextmanager
+def _objects_dated_by(clock: Clock) -> Iterator[None]:
+    """moto's S3 takes the time from ``clock`` inside the block: a checkpoint of the story is of its time."""
+    moto: Any = s3_models
+    utcnow, moto.utcnow = moto.utcnow, lambda: _naive(clock.now())
+    try:
+        yield
+    finally:
+        moto.utcnow = utcnow
+
+
+@contextmanager
 def _moto() -> Iterator[str]:
     """The address of empty services that are not the lab's."""
     requests = logging.getLogger("werkzeug")
@@ -284,6 +300,11 @@ def _moto() -> Iterator[str]:
     finally:
         server.stop()
         requests.setLevel(level)
+
+
+def _naive(ms: int) -> datetime:
+    """As moto keeps times: in UTC, and not saying so."""
+    return datetime.fromtimestamp(ms / 1000, UTC).replace(tzinfo=None)
 
 
 def _reset(host: str, port: int) -> None:

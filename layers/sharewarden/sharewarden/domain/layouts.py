@@ -12,6 +12,8 @@ from .save_patterns import MOST_WORLD, Pattern
 
 MANIFEST = "_SAVED.json"
 TRAINER_STATE = "trainer_state.json"
+#: Our own that belong to no set: parts being written, save requests (docs/checkpoint-format.md).
+OWN = (".saving-", ".sharewarden/")
 #: Of the training helper (docs/checkpoint-format.md).
 _SET = re.compile(r"step-([0-9]{1,18})-[0-9a-z]{1,64}")
 _PART_MANIFEST = re.compile(rf"rank-([0-9]{{1,9}})-of-([0-9]{{1,9}})/{re.escape(MANIFEST)}")

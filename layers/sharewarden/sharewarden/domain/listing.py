@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from .checkpoints import AHEAD, Layout, ObjectSeen, Save, SetSeen, State
-from .layouts import INDEX, MANIFEST, SHARDS, TRAINER_STATE, WEIGHTS, Piece, member_of
+from .layouts import INDEX, MANIFEST, OWN, SHARDS, TRAINER_STATE, WEIGHTS, Piece, member_of
 from .save_patterns import Pattern
 
 #: So many of the newest sets are looked at.
@@ -122,7 +122,7 @@ class Sets:
         self.objects += 1
         member = member_of(seen.key, self._patterns)
         if member is None:
-            self.skipped += 1
+            self.skipped += not seen.key.startswith(OWN)
             return
         known = self._sets.get((member.layout, member.name))
         if known is None:
