@@ -1,8 +1,11 @@
 """Patterns of the policy: what they match, which are refused, and that no key takes long."""
 
+import re
 import time
+from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
@@ -82,6 +85,12 @@ def test_a_policy_has_so_many_and_they_are_part_of_its_hash() -> None:
     given_one = Policy.model_validate({"checkpoints": {"patterns": [SHARDS]}})
     assert given_one.checkpoints.patterns == (SHARDS,)
     assert given_one.hash != Policy().hash == Policy(checkpoints=CheckpointPolicy()).hash
+
+
+def test_the_documented_patterns_load() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "checkpoints.md").read_text()
+    (example,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    assert len(Policy.model_validate(yaml.safe_load(example)).checkpoints.patterns) == 3
 
 
 PIECES = st.sampled_from(
