@@ -204,7 +204,7 @@ def test_what_may_not_be_in_force_is_refused_before_anything_is_shown(
             push_policy(running.site, written(tmp_path, text), YES)
     with pytest.raises(BadInput, match="--message: 501 characters, 500 at most"):
         push_policy(running.site, EXAMPLE, Asked("x" * 501, yes=True))
-    with pytest.raises(BadInput, match="No such file"):
+    with pytest.raises(BadInput, match="no such file"):
         push_policy(running.site, tmp_path / "none.yaml", YES)
     assert policy_push.store_of(running.site).current() is None
 

@@ -11,7 +11,7 @@ from sharewarden.ports import Runtime, Unavailable
 from sharewarden_tools.cli import main
 from sharewarden_tools.cli.audit import list_audit, parse_since
 from sharewarden_tools.cli.deployment import LOCAL_FILE, Deployment, stack_variables
-from sharewarden_tools.cli.output import BadInput
+from sharewarden_tools.cli.output import BadInput, full_time
 from sharewarden_tools.memory import (
     MemoryBatch,
     MemoryClock,
@@ -53,6 +53,19 @@ def test_since_is_a_duration_or_a_time(text: str, at: int) -> None:
 def test_anything_else_is_no_since(text: str) -> None:
     with pytest.raises(BadInput, match="--since"):
         parse_since(text, NOW)
+
+
+@pytest.mark.parametrize(
+    "text", ["999999d", "1969-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"]
+)
+def test_a_time_that_cannot_be_written_is_no_since(text: str) -> None:
+    with pytest.raises(BadInput, match="--until: .* is not a time between 1970 and 9999"):
+        parse_since(text, NOW, "--until")
+
+
+@pytest.mark.parametrize("text", ["1970-01-01T00:00:00Z", "9999-12-31T23:59:59Z"])
+def test_what_is_a_since_can_be_told(text: str) -> None:
+    assert full_time(parse_since(text, NOW)) == text
 
 
 # --- jobs by name -----------------------------------------------------------------------------------------

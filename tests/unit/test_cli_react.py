@@ -83,6 +83,7 @@ BROKEN: dict[str, tuple[Broken, str]] = {
     "binary": (lambda file: file.write_bytes(b"\x80\x04\x95"), "not text: byte 0 is not UTF-8"),
     "huge": (lambda file: file.write_bytes(b" " * 1_048_577), "larger than 1048576 bytes"),
     "deep": (text("[" * 100_000), "nested too deeply"),
+    "digits": (text("1" * 4301), "a number in it has too many digits"),
     "list": (text("[]"), "event: a list is not an object"),
     "number": (text("7"), "event: "),
     "no time": (text(json.dumps({"source": "aws.batch", "detail-type": "x", "detail": {}})), "time: missing"),

@@ -24,10 +24,18 @@ def test_parse(text: str, ms: int) -> None:
     assert parse_duration(text) == ms
 
 
-@pytest.mark.parametrize("text", ["", "5", "h", "-5m", "1.5h", "5w", "5 minutes", "1h30", "9999999s"])
+@pytest.mark.parametrize(
+    "text", ["", "5", "h", "-5m", "1.5h", "5w", "5 minutes", "1h30", "9999999s", "\u0663m"]
+)
 def test_what_is_no_duration_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match="write for example"):
         parse_duration(text)
+
+
+def test_a_duration_ends_where_no_time_could_be_written_any_more() -> None:
+    assert parse_duration("999998d24h") == parse_duration("999999d")
+    with pytest.raises(ValueError, match="too long: write 999999d at most, or for example 30d"):
+        parse_duration("999999d1s")
 
 
 @pytest.mark.parametrize(

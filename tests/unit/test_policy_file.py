@@ -52,7 +52,7 @@ def test_an_empty_file_is_the_safe_default(tmp_path: Path) -> None:
     file = tmp_path / "policy.yaml"
     file.write_text("# nothing yet\n")
     assert load_policy(file) == Policy()
-    with pytest.raises(BadPolicy, match="No such file"):
+    with pytest.raises(BadPolicy, match="no such file"):
         load_policy(tmp_path / "none.yaml")
 
 

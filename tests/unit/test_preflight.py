@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from sharewarden_tools.submission import LARGEST_PAYLOAD, BadRequest, Report
 JOBS = EXAMPLE.parents[1] / "jobs"
 FITS = json.loads((JOBS / "fits.json").read_text())
 SHARES = json.loads((JOBS / "shares.json").read_text())
+#: More than Python reads as one number.
+DIGITS = "1" * 4301
 
 
 def policy(text: str) -> Policy:
@@ -165,6 +168,12 @@ def test_without_shares_what_depends_on_them_is_not_decided() -> None:
         (request(serviceRequestPayload="{"), "serviceRequestPayload: not JSON: line 1, column 2"),
         (request(serviceRequestPayload="[]"), "serviceRequestPayload: not an object"),
         (request(serviceRequestPayload="[" * 9000), "serviceRequestPayload: nested too deeply"),
+        (request(serviceRequestPayload=f'{{"a": {DIGITS}}}'), "serviceRequestPayload: not JSON: Exceeds"),
+        (request(serviceRequestPayload='{"a": NaN}'), "serviceRequestPayload: not JSON: NaN is no number"),
+        (request(serviceRequestPayload={"a": float("inf")}), "serviceRequestPayload: cannot be written"),
+        (request(serviceRequestPayload={"a": date(2026, 1, 1)}), "serviceRequestPayload: cannot be written"),
+        (request(serviceRequestPayload='{"a": "\ud800"}'), "SubmitServiceJob: half a character"),
+        (request(jobName="\ud800"), "SubmitServiceJob: half a character"),
     ],
 )
 def test_what_is_no_request_is_refused(broken: Mapping[str, Any], says: str) -> None:
@@ -212,6 +221,8 @@ def run(*args: str) -> int:
         ("a.yaml", "jobName: no", ":1:10: jobName: no is a boolean to some readers of YAML"),
         ("a.yaml", "- 1", ": not an object with members"),
         ("a.json", "[" * 9000, ": nested too deeply"),
+        ("a.json", DIGITS, ": a number in it has too many digits"),
+        ("a.json", '{"jobName": "\\ud800", "jobQueue": "q"}', ": SubmitServiceJob: "),
         ("a.json", "\udcff", ":1:1: byte 0xFF is not UTF-8"),
         ("a.yaml", "jobName: x", ': SubmitServiceJob: Missing required parameter in input: "jobQueue"'),
     ],
@@ -229,7 +240,7 @@ def test_a_bad_file_is_code_2_with_its_place(
     ("options", "says"),
     [
         ([], "give --policy FILE, --stack NAME or --local"),
-        (["--policy", "none.yaml"], "none.yaml: No such file"),
+        (["--policy", "none.yaml"], "none.yaml: no such file"),
         (["--policy", str(EXAMPLE), "--local"], "--policy, --stack or --local"),
         (
             ["--policy", str(EXAMPLE), "--shares", str(JOBS / "fits.json")],
@@ -241,6 +252,11 @@ def test_a_bad_file_is_code_2_with_its_place(
 def test_what_it_needs_is_said(options: list[str], says: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert run("preflight", str(JOBS / "fits.json"), *options) == 2
     assert says in capsys.readouterr().err
+
+
+def test_a_file_without_an_end_is_not_read_to_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("preflight", "/dev/zero", "--policy", str(EXAMPLE)) == 2
+    assert "/dev/zero: larger than 256 KB" in capsys.readouterr().err
 
 
 def test_json_has_the_figures(capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,7 +39,7 @@ def load_policy(path: Path = EXAMPLE) -> Policy:
     try:
         checked = check_policy(path)
     except OSError as error:
-        raise BadPolicy(f"{path}: {error.strerror}") from error
+        raise BadPolicy(f"{path}: {(error.strerror or str(error)).lower()}") from error
     if checked.policy is None:
         raise BadPolicy(*(one.line(str(path)) for one in checked.problems if one.level == "error"))
     return checked.policy

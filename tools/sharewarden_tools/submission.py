@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import botocore.session
 from botocore.validate import ParamValidator
+from sharewarden.domain.base import well_formed
 from sharewarden.domain.fits import Misfit, misfit
 from sharewarden.domain.known import TAGS_SETTLE, job_facts
 from sharewarden.domain.observation import JobDescription, ShareDescription
@@ -152,11 +153,15 @@ def read_request(request: Mapping[str, Any]) -> dict[str, Any]:
     payload = request.get("serviceRequestPayload")
     complete = {"serviceJobType": TYPE, **request}
     if isinstance(payload, Mapping):
-        complete["serviceRequestPayload"] = json.dumps(payload)
+        complete["serviceRequestPayload"] = _as_text(payload)
     faults = ParamValidator().validate(complete, _shape())
     if faults.has_errors():
         raise BadRequest(*(f"SubmitServiceJob: {line}" for line in faults.generate_report().splitlines()))
     _check_payload(complete["serviceRequestPayload"])
+    if well_formed(complete) is not complete:
+        raise BadRequest(
+            "SubmitServiceJob: half a character (a lone surrogate) in a text: write the whole one"
+        )
     return complete
 
 
@@ -204,17 +209,30 @@ def _shape() -> Any:
     return model.operation_model("SubmitServiceJob").input_shape
 
 
+def _as_text(payload: Mapping[str, Any]) -> str:
+    try:
+        return json.dumps(payload, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadRequest(f"serviceRequestPayload: cannot be written as JSON: {error}") from error
+
+
 def _check_payload(text: str) -> None:
     """Batch passes it on unread: what is wrong with it fails only after the dispatch."""
     try:
-        payload = json.loads(text)
+        payload = json.loads(text, parse_constant=_no_constant)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
         raise BadRequest(f"serviceRequestPayload: not JSON: {where}: {error.msg}") from error
     except RecursionError as error:
         raise BadRequest("serviceRequestPayload: nested too deeply to be read") from error
+    except ValueError as error:  # Python reads no whole number of more than 4300 digits
+        raise BadRequest(f"serviceRequestPayload: not JSON: {error}") from error
     if not isinstance(payload, dict):
         raise BadRequest("serviceRequestPayload: not an object with the members of CreateTrainingJob")
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number there: leave it out")
 
 
 def _obstacles(

@@ -14,6 +14,10 @@ from .deployment import Deployment
 from .output import OK, BadInput, full_time, note, print_json, record_line, say
 
 
+#: What can be written as a time again, in epoch milliseconds.
+EARLIEST, LATEST = 0, 253_402_300_799_999
+
+
 def list_audit(
     deployment: Deployment, *, share: str | None, job: str | None, since: str, as_json: bool
 ) -> int:
@@ -37,6 +41,13 @@ def list_audit(
 
 def parse_since(text: str, now: int, option: str = "--since") -> int:
     """``2h`` before ``now``, or an RFC 3339 time, in epoch milliseconds. Raises BadInput."""
+    moment = _moment(text, now, option)
+    if not EARLIEST <= moment <= LATEST:
+        raise BadInput(f"{option}: {text!r} is not a time between 1970 and 9999")
+    return moment
+
+
+def _moment(text: str, now: int, option: str) -> int:
     try:
         return now - parse_duration(text)
     except ValueError:

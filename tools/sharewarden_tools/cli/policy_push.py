@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +16,7 @@ from sharewarden.usecases.push_policy import Pushed, PushRequest, push, refuse_u
 
 from sharewarden_tools.operations.site import Site
 from sharewarden_tools.policy.problems import BadFile
-from sharewarden_tools.policy.yaml_text import LARGEST, STDIN, decode, read_file
+from sharewarden_tools.policy.yaml_text import decode, read_bytes, read_file
 from sharewarden_tools.policy_diff import changes, effects
 from sharewarden_tools.policy_file import check_document
 from sharewarden_tools.template import load_template
@@ -65,26 +64,18 @@ def roll_back(site: Site, version: str, asked: Asked) -> int:
 
 def read_written(file: Path) -> Written:
     """The policy in the file; warnings are notes. Raises BadInput with everything that is wrong."""
-    raw = _bytes(file)
     try:
+        raw = read_bytes(file)
         checked = check_document(read_file(file, raw))
     except BadFile as error:
         raise BadInput(*error.lines) from error
+    except OSError as error:
+        raise BadInput(f"{file}: {(error.strerror or str(error)).lower()}") from error
     lines = [problem.line(str(file)) for problem in checked.problems]
     if checked.policy is None:
         raise BadInput(*lines)
     note(*lines)
     return Written(checked.policy, decode(raw))
-
-
-def _bytes(file: Path) -> bytes:
-    try:
-        if file == STDIN:
-            return sys.stdin.buffer.read(LARGEST + 1)
-        with file.open("rb") as opened:
-            return opened.read(LARGEST + 1)
-    except OSError as error:
-        raise BadInput(f"{file}: {error.strerror}") from error
 
 
 def _put(site: Site, written: Written, asked: Asked) -> int:

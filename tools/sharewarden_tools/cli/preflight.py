@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +12,7 @@ from sharewarden.domain.observation import ShareDescription
 from sharewarden.domain.policy import Policy
 
 from sharewarden_tools.policy.problems import BadFile
-from sharewarden_tools.policy.yaml_text import LARGEST, STDIN, BadText, decode, parse
+from sharewarden_tools.policy.yaml_text import BadText, decode, parse, read_bytes
 from sharewarden_tools.policy_file import BadPolicy, load_policy
 from sharewarden_tools.submission import BadRequest, check_submission, read_shares
 
@@ -83,8 +82,7 @@ def _shares(file: Path) -> tuple[ShareDescription, ...]:
 def _mapping(file: Path) -> dict[str, Any]:
     """The object in a JSON or YAML file. Raises BadInput."""
     try:
-        raw = sys.stdin.buffer.read(LARGEST + 1) if file == STDIN else file.read_bytes()
-        value = _value(file, raw)
+        value = _value(file, read_bytes(file))
     except OSError as error:
         raise BadInput(f"{file}: {(error.strerror or str(error)).lower()}") from error
     except BadText as error:
@@ -104,3 +102,5 @@ def _value(file: Path, raw: bytes) -> Any:
         raise BadInput(f"{file}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
     except RecursionError as error:
         raise BadInput(f"{file}: nested too deeply to be read") from error
+    except ValueError as error:  # Python reads no whole number of more than 4300 digits
+        raise BadInput(f"{file}: a number in it has too many digits: write a smaller one") from error

@@ -115,6 +115,8 @@ def _read(file: Path) -> tuple[str, Mapping[str, Any]]:
         raise BadInput(f"{file}: not JSON: line {error.lineno}, column {error.colno}: {error.msg}") from error
     except RecursionError as error:
         raise BadInput(f"{file}: nested too deeply to be read") from error
+    except ValueError as error:  # Python reads no whole number of more than 4300 digits
+        raise BadInput(f"{file}: a number in it has too many digits: write a smaller one") from error
 
 
 def _described(file: Path, clock: MemoryClock) -> JobDescription | None:

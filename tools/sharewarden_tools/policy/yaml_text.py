@@ -77,7 +77,7 @@ class Document(NamedTuple):
 
 def read_file(file: Path, data: bytes | None = None) -> Document:
     """The document in a file. Raises OSError, and BadFile with everything that is wrong."""
-    raw = _bytes(file) if data is None else data
+    raw = read_bytes(file) if data is None else data
     try:
         return parse(raw)
     except BadText as error:
@@ -125,7 +125,8 @@ def place_at(text: str, position: int) -> Place:
     return Place(before.count("\n") + 1, len(before) - before.rfind("\n"))
 
 
-def _bytes(file: Path) -> bytes:
+def read_bytes(file: Path) -> bytes:
+    """What is in the file, or one byte more than may be. Raises OSError."""
     if file == STDIN:
         return sys.stdin.buffer.read(LARGEST + 1)
     with file.open("rb") as opened:

@@ -6,8 +6,10 @@ from typing import Annotated
 from pydantic import BeforeValidator
 
 _UNITS = {"s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_WHOLE = re.compile(r"(\d{1,6}[smhd])+")
-_PART = re.compile(r"(\d{1,6})([smhd])")
+_WHOLE = re.compile(r"([0-9]{1,6}[smhd])+")
+_PART = re.compile(r"([0-9]{1,6})([smhd])")
+#: A time so far from today can still be written.
+LONGEST = 999_999 * _UNITS["d"]
 
 
 def parse_duration(text: str) -> int:
@@ -15,7 +17,10 @@ def parse_duration(text: str) -> int:
     compact = text.replace(" ", "").lower()
     if not _WHOLE.fullmatch(compact):
         raise ValueError(f"{text!r} is not a duration: write for example 90s, 30m, 4h or 1h30m")
-    return sum(int(number) * _UNITS[unit] for number, unit in _PART.findall(compact))
+    ms = sum(int(number) * _UNITS[unit] for number, unit in _PART.findall(compact))
+    if ms > LONGEST:
+        raise ValueError(f"{text[:20]!r} is too long: write 999999d at most, or for example 30d")
+    return ms
 
 
 def format_duration(ms: int) -> str:
