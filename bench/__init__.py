@@ -20,6 +20,7 @@ os.environ |= {
     "STATE_TABLE": "State",
     "AUDIT_TABLE": "Audit",
     "WISHES_QUEUE_URL": f"{_SQS}/Wishes.fifo",
+    "NOTICES_QUEUE_URL": f"{_SQS}/NoticesQueue",
     "EVENTS_DEAD_LETTERS_URL": f"{_SQS}/EventsDeadLetters",
     "QUEUE_ARNS": QUEUE,
     "POWERTOOLS_SERVICE_NAME": "sharewarden",

@@ -8,6 +8,8 @@ from dataclasses import asdict
 
 from .calls import calls
 from .cold_start import cold_start
+from .guardrails import guardrails
+from .open_jobs import open_jobs, sweeps
 from .scheduler import scheduler
 from .section import Section
 from .throughput import throughput
@@ -37,6 +39,9 @@ def _sections(quick: bool) -> Iterator[Section]:
         "cold start": lambda: cold_start(rounds=2 if quick else 15),
         "AWS calls": lambda: [calls()],
         "events per second": lambda: [throughput(jobs=40 if quick else 500, rounds=2 if quick else 7)],
+        "rules beside AWS calls": lambda: [guardrails(jobs=20 if quick else 100)],
+        "open jobs": lambda: [open_jobs((50, 500) if quick else (100, 100_000), events=20 if quick else 100)],
+        "sweeps": lambda: [sweeps(records=100 if quick else 1_000, rounds=2 if quick else 7)],
         "lab scheduler": lambda: [scheduler((50, 200) if quick else (2_000, 20_000))],
     }
     for name, part in parts.items():

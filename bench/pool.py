@@ -15,6 +15,7 @@ START = 1_789_372_800_000
 UNIT = "ml.g6e.12xlarge"
 OTHER_QUEUE = "arn:aws:batch:us-east-1:123456789012:job-queue/other"
 LATER_MS = 30 * 60_000
+OPTIONS = Options(submit_rate=None, cloudtrail=False)
 _PAYLOAD = {
     "TrainingJobName": "train",
     "RoleArn": "arn:aws:iam::123456789012:role/Training",
@@ -25,11 +26,14 @@ _PAYLOAD = {
 
 
 class Pool:
-    """Queues over one environment, with shares that lend and borrow; time is virtual."""
+    """Queues over one environment, with shares that lend and borrow; time is virtual.
 
-    def __init__(self, shares: int, instances_a_share: int = 1) -> None:
+    In a ``lab`` that is there already, which then has a clock of its own, or in a new one.
+    """
+
+    def __init__(self, shares: int, instances_a_share: int = 1, lab: Lab | None = None) -> None:
         self.clock = VirtualClock(START)
-        self.lab = Lab(clock=self.clock, seed=1, options=Options(submit_rate=None, cloudtrail=False))
+        self.lab = lab or Lab(clock=self.clock, seed=1, options=OPTIONS)
         self._batch = self.lab.operations["batch"]
         self._shares = shares
         self._submitted = 0

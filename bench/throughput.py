@@ -12,20 +12,12 @@ from typing import Any
 from sharewarden.domain.observation import JobDescription
 from sharewarden.events import observe
 from sharewarden.ports import Runtime
-from sharewarden_tools.memory import (
-    MemoryBatch,
-    MemoryClock,
-    MemoryDeadLetters,
-    MemoryLedger,
-    MemoryNoticeQueue,
-    MemoryPolicies,
-    MemoryWishQueue,
-)
-from sharewarden_tools.memory_objects import MemoryCheckpoints
+from sharewarden_tools.memory import MemoryBatch, MemoryClock
 
 from functions.react import app
 
 from . import QUEUE
+from .memory import memory_runtime
 from .pool import CONTEXT, START, UNIT, Pool, message
 from .section import Section
 
@@ -103,22 +95,11 @@ def _handled(events: list[Event]) -> float:
 
 
 def _runtime(events: list[Event], clock: MemoryClock) -> Runtime:
-    batch, ledger = MemoryBatch(clock), MemoryLedger()
+    batch = MemoryBatch(clock)
     for event in events:
         if event["detail"].get("jobQueue") == QUEUE:
             batch.tell(_description(event["detail"]))
-    return Runtime(
-        batch=batch,
-        ledger=ledger,
-        audit=ledger,
-        wishes=MemoryWishQueue(clock),
-        notices=MemoryNoticeQueue(),
-        dead_letters=MemoryDeadLetters(),
-        checkpoints=MemoryCheckpoints(clock),
-        policies=MemoryPolicies(),
-        clock=clock,
-        queues=frozenset({QUEUE}),
-    )
+    return memory_runtime(clock, batch)
 
 
 def _description(detail: dict[str, Any]) -> JobDescription:

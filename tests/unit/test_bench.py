@@ -4,10 +4,12 @@ import json
 import os
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sharewarden.domain.rules import CUSTOM, names, rule_class
 
 ROOT = Path(__file__).parents[2]
 TITLES = (
@@ -15,6 +17,9 @@ TITLES = (
     "Cold start, where the difference goes",
     "AWS calls of react per event",
     "Events per second",
+    "Deciding 100 rules",
+    "Open jobs",
+    "A sweep under 100 rules",
     "Lab scheduler",
 )
 
@@ -86,6 +91,34 @@ def test_a_steady_event_costs_two_calls_and_no_describe(
 )
 def test_what_an_event_cannot_tell_costs_one_describe(sections: list[dict[str, Any]], event: str) -> None:
     assert row_of(sections, event)["mostly"].count("DescribeServiceJob") == 1
+
+
+RULES = """
+import json
+from bench.rules import rules
+print(json.dumps([entry.rule for entry in rules().guardrails]))
+"""
+
+
+def test_the_hundred_rules_are_ninety_built_in_ones_of_every_kind_and_ten_in_cel() -> None:
+    decided = Counter(json.loads(python("-c", RULES)))
+    assert (decided.total(), decided.pop(CUSTOM)) == (100, 10)
+    of_jobs = {name for name in names() if name != CUSTOM and rule_class(name).scope == "job"}
+    assert decided.keys() == of_jobs
+
+
+def test_what_is_compared_decides_rules_and_what_it_is_compared_with_none(
+    sections: list[dict[str, Any]],
+) -> None:
+    none, hundred = named(sections, "Deciding 100 rules")["rows"]
+    assert none["deciding ms"] == 0 < hundred["deciding ms"]
+    assert none["events"] == hundred["events"] > 0
+    assert [row["deciding ms"] > 0 for row in named(sections, "Open jobs")["rows"]] == [True, True]
+
+
+def named(sections: list[dict[str, Any]], title: str) -> dict[str, Any]:
+    (section,) = [section for section in sections if section["title"].startswith(title)]
+    return section
 
 
 def row_of(sections: list[dict[str, Any]], event: str) -> dict[str, Any]:
