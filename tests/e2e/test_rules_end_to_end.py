@@ -7,7 +7,7 @@ there. A queue has 20 shares at most, so there are two. The story is told twice,
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from sharewarden_tools.stories.three_team import INSTANCE, START
 
 QUEUES = ("ml-train-qm", "ml-tune-qm")
 EVENTS = Path(__file__).parents[2] / "events"
+BUCKET = "checkpoints"
 PRIORITY, POINTS = 100, 40
 #: The type that the recorded training job outside the queue uses.
 OUTSIDE = "ml.g6e.12xlarge"
@@ -106,8 +107,6 @@ CASES = {
     "stuck-dispatched": one_job({"limit": "4m"}),
     "training-outside-queue": Case({"shares": []}, unit=OUTSIDE, told=started_in_a_notebook),
 }
-#: Rules that cannot fire yet, and why. The test of one that does fire fails, until it is taken out here.
-NOT_YET = {"stale-checkpoint": "nothing watches checkpoints yet, so job.checkpoint_age is never known"}
 
 
 def queue_of(rule: str) -> str:
@@ -161,6 +160,7 @@ def after(mode: Mode) -> Outcome:
 
 
 def _tell(stack: LocalStack) -> dict[str, str]:
+    stack.client("s3", "admin").create_bucket(Bucket=BUCKET)
     for queue in QUEUES:
         _create_pool(stack, queue)
     stack.run_until(START + 6 * MINUTE)
@@ -206,7 +206,7 @@ def _create_pool(stack: LocalStack, queue: str) -> None:
 
 def _submit(stack: LocalStack, rule: str, job: Job) -> str:
     name = f"{rule}-{job.name}"
-    saved = {"CheckpointConfig": {"S3Uri": f"s3://checkpoints/{name}"}} if job.checkpoints else {}
+    saved = {"CheckpointConfig": {"S3Uri": f"s3://{BUCKET}/{name}"}} if job.checkpoints else {}
     payload = {
         "TrainingJobName": name,
         "RoleArn": "arn:aws:iam::123456789012:role/Training",
@@ -264,13 +264,7 @@ def test_every_rule_has_a_case() -> None:
     assert tuple(sorted(CASES)) == names()
 
 
-def _rules() -> Iterator[Any]:
-    for rule in CASES:
-        marks = [pytest.mark.xfail(reason=NOT_YET[rule], raises=ValueError)] if rule in NOT_YET else []
-        yield pytest.param(rule, marks=marks)
-
-
-@pytest.mark.parametrize("rule", list(_rules()))
+@pytest.mark.parametrize("rule", list(CASES))
 def test_what_breaks_the_rule_is_found_once_and_told_once(rule: str, mode: Mode, after: Outcome) -> None:
     case = CASES[rule]
     (found,) = [fact for fact in after.findings if fact.figures["rule"] == rule]
@@ -283,7 +277,7 @@ def test_what_breaks_the_rule_is_found_once_and_told_once(rule: str, mode: Mode,
 
 
 def test_nothing_failed_on_the_way(after: Outcome) -> None:
-    assert len(after.findings) == len(CASES.keys() - NOT_YET.keys())
+    assert len(after.findings) == len(CASES)
     assert after.buried == ()
     assert "could not be decided" not in after.log
     assert "Traceback" not in after.log

@@ -9,7 +9,7 @@ from tests.template.stack import Properties, Stack
 Check = Callable[[Stack], Iterator[str]]
 
 #: What means trouble when it is not zero, or missing, or high.
-OUTCOMES = ("notices_failed", "notices_unsure")
+OUTCOMES = ("notices_failed", "notices_unsure", "looks_unanswered")
 FIGURES = (
     *("behind", "left", "unread", "failed", "queues"),
     *("oldest_wish_ms", "policy_unloadable", "audit_changed"),

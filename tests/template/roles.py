@@ -7,19 +7,22 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.template.api_calls import Action, Code, read_sources
-from tests.template.stack import SHARE_ARN, TRAINING_ROLE, Grant, Stack, as_list
+from tests.template.stack import PARAMETERS, SHARE_ARN, TRAINING_ROLE, Grant, Stack, as_list
 
 RECEIVE = "sqs:ReceiveMessage sqs:DeleteMessage sqs:GetQueueAttributes"
 LOG = "logs:CreateLogStream logs:PutLogEvents"
 FOLLOW = "dynamodb:DescribeStream dynamodb:GetRecords dynamodb:GetShardIterator"
 STACK_ARN = "arn:aws:cloudformation:us-east-1:123456789012:stack/sharewarden/*"
 JOBS = "arn:aws:batch:us-east-1:123456789012:service-job/*"
+BUCKETS: list[str] = PARAMETERS["CheckpointBucketArns"]
+MANIFESTS = [f"{bucket}/*/_SAVED.json" for bucket in BUCKETS]
 
 #: Actions by what they are about. A function that needs more has to be argued for here.
 FUNCTIONS: dict[str, dict[str, str]] = {
     "React": {
         "EventsQueue": RECEIVE,
         "NoticesQueue": "sqs:SendMessage",
+        "LooksQueue": "sqs:SendMessage",
         "EventsDeadLetters": "sqs:SendMessage",
         "State": "dynamodb:GetItem dynamodb:PutItem",
         "State/index/open": "dynamodb:Query",
@@ -40,6 +43,7 @@ FUNCTIONS: dict[str, dict[str, str]] = {
     "Sweep": {
         "WishesQueue": "sqs:SendMessage",
         "NoticesQueue": "sqs:SendMessage",
+        "LooksQueue": "sqs:SendMessage",
         "State": "dynamodb:GetItem dynamodb:PutItem",
         "State/index/open": "dynamodb:Query",
         "Audit": "dynamodb:PutItem",
@@ -56,6 +60,17 @@ FUNCTIONS: dict[str, dict[str, str]] = {
         "NoticeTopicArn": "sns:Publish",
         "WebhookSecretArn": "secretsmanager:GetSecretValue",
         "NotifyLog": LOG,
+    },
+    "Watch": {
+        "LooksQueue": f"{RECEIVE} sqs:SendMessage",
+        "NoticesQueue": "sqs:SendMessage",
+        "EventsDeadLetters": "sqs:SendMessage",
+        "State": "dynamodb:GetItem dynamodb:PutItem",
+        "State/index/open": "dynamodb:Query",
+        "Audit": "dynamodb:PutItem",
+        **{bucket: "s3:ListBucket" for bucket in BUCKETS},
+        **{manifest: "s3:GetObject" for manifest in MANIFESTS},
+        "WatchLog": LOG,
     },
     "AuditGuard": {
         "Audit/stream/2026-01-01T00:00:00.000": FOLLOW,
@@ -96,9 +111,11 @@ PEOPLE: dict[str, dict[str, str]] = {
         "EventsDeadLetters": f"{RECEIVE} sqs:ChangeMessageVisibility",
         "WishesDeadLetters": f"{RECEIVE} sqs:ChangeMessageVisibility",
         "NoticesDeadLetters": f"{RECEIVE} sqs:ChangeMessageVisibility",
+        "LooksDeadLetters": f"{RECEIVE} sqs:ChangeMessageVisibility",
         "EventsQueue": "sqs:SendMessage sqs:GetQueueAttributes",
         "WishesQueue": "sqs:SendMessage sqs:GetQueueAttributes",
         "NoticesQueue": "sqs:SendMessage sqs:GetQueueAttributes",
+        "LooksQueue": "sqs:SendMessage sqs:GetQueueAttributes",
         "Sweep": "lambda:InvokeFunction",
     },
 }
@@ -127,6 +144,11 @@ BATCH_RESOURCES = {
     "batch:UpdateServiceJob": JOBS,
     "batch:TerminateServiceJob": JOBS,
     "batch:ListQuotaShares": "QueueArns",
+}
+#: What a call to S3 needs (Service Authorization Reference, Amazon S3); of objects, manifests alone are read.
+S3_GRANTS: dict[str, list[Grant]] = {
+    "s3:ListObjectsV2": [("s3:ListBucket", bucket) for bucket in BUCKETS],
+    "s3:GetObject": [("s3:GetObject", manifest) for manifest in MANIFESTS],
 }
 
 
@@ -163,7 +185,8 @@ def as_code_needs(stack: Stack, sources: Mapping[str, str] | None = None) -> Ite
     code = Code(dict(sources or read_sources()))
     for name, function in stack.functions.items():
         folder = function["CodeUri"].rpartition("/")[2]
-        needed = {_grant(stack, action) for action in code.actions(folder)} | set(_lambdas_own(stack, name))
+        called = {grant for action in code.actions(folder) for grant in _grants(stack, action)}
+        needed = called | set(_lambdas_own(stack, name))
         yield from _differences(f"{name}Role", stack.grants(f"{name}Role").keys(), needed, "called")
 
 
@@ -172,11 +195,11 @@ def _differences(name: str, granted: Any, wanted: set[Grant], how: str) -> Itera
     yield from (f"{name}: {action} on {target} is missing" for action, target in sorted(wanted - granted))
 
 
-def _grant(stack: Stack, action: Action) -> Grant:
+def _grants(stack: Stack, action: Action) -> list[Grant]:
     if action.setting is None:
-        return action.name, BATCH_RESOURCES.get(action.name, "*")
+        return S3_GRANTS.get(action.name, [(action.name, BATCH_RESOURCES.get(action.name, "*"))])
     resource = _first_reference(stack.declared_variables()[action.setting])
-    return action.name, f"{resource}/index/{action.index}" if action.index else resource
+    return [(action.name, f"{resource}/index/{action.index}" if action.index else resource)]
 
 
 def _first_reference(node: Any) -> str:

@@ -110,6 +110,8 @@ def test_functions_learn_where_things_are_from_their_environment() -> None:
         "AUDIT_TABLE": "Audit",
         "WISHES_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/WishesQueue.fifo",
         "NOTICES_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/NoticesQueue",
+        "LOOKS_QUEUE_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/LooksQueue",
+        "CHECKPOINT_BUCKET_ARNS": "arn:aws:s3:::ckpt-a,arn:aws:s3:::ckpt-b",
         "EVENTS_DEAD_LETTERS_URL": "https://sqs.us-east-1.amazonaws.com/123456789012/EventsDeadLetters",
         "QUEUE_ARNS": QUEUE_ARN,
         "CLASSIC_QUEUE_ARNS": PARAMETERS["ClassicQueueArns"][0],

@@ -9,7 +9,7 @@ from sharewarden_tools.template import load_template
 
 from tests.template.stack import Stack
 
-CALLERS = ("React", "Apply", "Sweep", "Notify")
+CALLERS = ("React", "Apply", "Sweep", "Notify", "Watch")
 
 
 def longest_call() -> float:

@@ -138,6 +138,36 @@ class MemoryNoticeQueue:
         self.sent.append(key)
 
 
+class Look(NamedTuple):
+    """A job whose checkpoints are to be looked at, not before ``at``."""
+
+    job: str
+    at: int
+
+
+class MemoryLookQueue:
+    """LookQueue. ``sent`` holds all messages ever sent, ``take_due`` hands out those that are due."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.sent: list[Look] = []
+        self._waiting: list[Look] = []
+        self._clock = clock
+
+    def send(self, job: str, delay: int) -> None:
+        look = Look(job, self._clock.now() + delay)
+        self.sent.append(look)
+        self._waiting.append(look)
+
+    def next_due(self) -> int | None:
+        return min((look.at for look in self._waiting), default=None)
+
+    def take_due(self) -> list[Look]:
+        now = self._clock.now()
+        due = sorted((look for look in self._waiting if look.at <= now), key=lambda look: look.at)
+        self._waiting = [look for look in self._waiting if look.at > now]
+        return due
+
+
 class MemoryChannel:
     """Notifier. ``sent`` holds what went out; while ``fault`` holds an error, each send raises it."""
 

@@ -57,6 +57,7 @@ def payloads() -> dict[str, Any]:
         "react": _from_queue("EventsQueue", map(json.dumps, told)),
         "apply": _from_queue("WishesQueue.fifo", [wish], last_part(victim)),
         "notify": _from_queue("NoticesQueue", [json.dumps({"notice": f"finding#{last_part(victim)}"})]),
+        "watch": _from_queue("LooksQueue", [json.dumps({"job": last_part(victim)})]),
         "sweep": {},  # what EventBridge Scheduler sends where the schedule has no Input
         "audit_guard": {"Records": [_changed(f"job-ended#{last_part(victim)}")]},
     }

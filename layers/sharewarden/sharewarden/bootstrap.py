@@ -16,11 +16,11 @@ from .aws.lazy import Lazy
 from .aws.policies import DynamoPolicies
 from .aws.s3 import S3Checkpoints
 from .aws.sns import SnsTopic
-from .aws.sqs import SqsDeadLetters, SqsNoticeQueue, SqsWishQueue
+from .aws.sqs import SqsDeadLetters, SqsLookQueue, SqsNoticeQueue, SqsWishQueue
 from .aws.webhook import Webhook
 from .domain.notice import Channel
 from .messages import policy_unloadable
-from .ports import Clock, Nowhere, Runtime
+from .ports import Clock, Nowhere, Runtime, Unwatched
 
 #: A handler that waits long is paid twice: give up soon, the message comes again. A call takes 15 seconds at
 #: most, three attempts and the pauses between them: a third of the time of the function that has the least.
@@ -54,6 +54,8 @@ class Settings(BaseModel):
     events_dead_letters_url: Text = Field(alias="EVENTS_DEAD_LETTERS_URL")
     queue_arns: Arns = Field(alias="QUEUE_ARNS", min_length=1)
     classic_queue_arns: Arns = Field(alias="CLASSIC_QUEUE_ARNS", default=frozenset())
+    looks_queue_url: str = Field(alias="LOOKS_QUEUE_URL", default="")
+    checkpoint_bucket_arns: Arns = Field(alias="CHECKPOINT_BUCKET_ARNS", default=frozenset())
     own_role: str | None = Field(alias="OWN_ROLE", default=None)
     """Name of the role of ``apply``."""
     notice_topic_arn: str = Field(alias="NOTICE_TOPIC_ARN", default="")
@@ -94,6 +96,8 @@ def aws_runtime(env: Mapping[str, str], clock: Clock | None = None, objects: Any
         clock=clock,
         queues=given.queue_arns,
         classic_queues=given.classic_queue_arns,
+        looks=SqsLookQueue(sqs, given.looks_queue_url) if given.looks_queue_url else Unwatched(),
+        checkpoint_buckets=given.checkpoint_bucket_arns,
         own_role=given.own_role,
         channels=given.channels,
         # Each client takes a part of a cold start, so none is made without need.

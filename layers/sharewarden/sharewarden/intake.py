@@ -11,10 +11,12 @@ from .events import BadEvent, observe
 from .messages import Poison, logger, measure, rules_failed
 from .ports import Runtime
 from .usecases.apply import apply
+from .usecases.guarding import FailedRules
 from .usecases.notify import notify
 from .usecases.react import Reaction, react
 from .usecases.sweep import sweep
 from .usecases.walk import Limits
+from .usecases.watch import watch
 
 #: Kept back from the function's time: enough to end the sweep in order.
 SWEEP_SPARE_MS = 20_000
@@ -49,6 +51,12 @@ class NoticeMessage(Frozen):
     notice: str
 
 
+class LookMessage(Frozen):
+    """What ``LookQueue.send`` puts on the queue: a job whose checkpoints are to be looked at."""
+
+    job: str
+
+
 def take_in(runtime: Runtime, body: str) -> Reaction:
     """One EventBridge event as JSON text. Raises Poison for what can never be read, Unavailable."""
     try:
@@ -80,6 +88,20 @@ def tell(runtime: Runtime, body: str) -> str:
         raise Poison(f"not a notice: {error.errors(include_url=False, include_input=False)}") from error
     outcome = notify(runtime, message.notice)
     logger.info("notified", outcome=outcome, notice=message.notice)
+    return outcome
+
+
+def look_at(runtime: Runtime, body: str) -> str:
+    """One look message as JSON text. Raises Poison, Unavailable."""
+    try:
+        message = LookMessage.model_validate_json(body)
+    except ValidationError as error:
+        raise Poison(f"not a look: {error.errors(include_url=False, include_input=False)}") from error
+    failed = FailedRules()
+    outcome = watch(runtime, message.job, failed)
+    if failed.labels:
+        rules_failed(len(failed.labels))
+    logger.info("watched", outcome=outcome, job=message.job)
     return outcome
 
 

@@ -152,6 +152,22 @@ class NoticeQueue(Protocol):
         ...
 
 
+class LookQueue(Protocol):
+    def send(self, job: str, delay: int) -> None:
+        """Ask ``watch`` to look at the job's checkpoints after ``delay`` ms, 15 minutes at most.
+
+        Raises Unavailable. A look that was lost is brought back by the sweep.
+        """
+        ...
+
+
+class Unwatched:
+    """LookQueue of a process that watches no bucket, so nothing is ever sent."""
+
+    def send(self, job: str, delay: int) -> None:
+        raise Unavailable(f"no queue of looks is set up: {job} is not looked at in {delay} ms")
+
+
 class Nowhere:
     """Notifier of a channel that was not set up."""
 
@@ -239,6 +255,9 @@ class Runtime:
     clock: Clock
     queues: frozenset[str]
     classic_queues: frozenset[str] = frozenset()
+    looks: LookQueue = field(default_factory=Unwatched)
+    checkpoint_buckets: frozenset[str] = frozenset()
+    """ARNs of the buckets whose checkpoints are watched; ``*`` is anything."""
     own_role: str | None = None
     """Name of the role that ``apply`` acts as: CloudTrail's echo of our own calls is not news."""
     channels: frozenset[Channel] = frozenset()

@@ -54,6 +54,7 @@ FUNCTIONS = (
     Function("React", PAYLOADS / "react.json", _all_taken),
     Function("Apply", PAYLOADS / "apply.json", _all_taken),
     Function("Notify", PAYLOADS / "notify.json", _all_taken),
+    Function("Watch", PAYLOADS / "watch.json", _all_taken),
     Function("Sweep", PAYLOADS / "sweep.json", lambda answer: answer.get("queues") == 1),
     Function("AuditGuard", PAYLOADS / "audit_guard.json", lambda answer: answer is None),
 )

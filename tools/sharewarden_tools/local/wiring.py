@@ -52,10 +52,10 @@ class Wiring:
     """The environment of all functions, also what only one of them is given: here they share a runtime."""
 
 
-def read_wiring(queue_arns: Iterable[str], topic: str = "") -> Wiring:
-    """The template for these job queues and this SNS topic. Raises TemplateError."""
+def read_wiring(queue_arns: Iterable[str], topic: str = "", buckets: str = "") -> Wiring:
+    """The template for these job queues, this SNS topic and this ARN of buckets. Raises TemplateError."""
     template = load_template()
-    parameters = {"QueueArns": sorted(queue_arns), "NoticeTopicArn": topic}
+    parameters = {"QueueArns": sorted(queue_arns), "NoticeTopicArn": topic, "CheckpointBucketArns": buckets}
     resources = resolve(template, parameters)
     return Wiring(
         queues=dict(sorted(_queues(resources), key=lambda item: "RedrivePolicy" in item[1])),

@@ -8,17 +8,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from sharewarden.events import BadEvent, observe
-from sharewarden.intake import NoticeMessage, WishMessage
+from sharewarden.intake import LookMessage, NoticeMessage, WishMessage
 
 from sharewarden_tools.cli.output import plain
 
-Home = Literal["EventsQueue", "WishesQueue", "NoticesQueue"]
+Home = Literal["EventsQueue", "WishesQueue", "NoticesQueue", "LooksQueue"]
 
 #: Where messages come from, by the ``origin`` that the functions give, and which function took them there.
-_HOMES: dict[str, Home] = {"events": "EventsQueue", "wishes": "WishesQueue", "notices": "NoticesQueue"}
-_READERS: dict[Home, str] = {"EventsQueue": "react", "WishesQueue": "apply", "NoticesQueue": "notify"}
+_HOMES: dict[str, Home] = {
+    "events": "EventsQueue",
+    "wishes": "WishesQueue",
+    "notices": "NoticesQueue",
+    "looks": "LooksQueue",
+}
+_READERS: dict[Home, str] = {
+    "EventsQueue": "react",
+    "WishesQueue": "apply",
+    "NoticesQueue": "notify",
+    "LooksQueue": "watch",
+}
 
 #: Members of an event that may hold what is nobody's business, wherever they stand (SageMaker API reference,
 #: CreateTrainingJob; CloudTrail user guide, userIdentity).
@@ -77,7 +87,9 @@ class Letter:
         if self.home == "WishesQueue":
             return None if _wish(self.body) else "not a wish"
         if self.home == "NoticesQueue":
-            return None if _is_notice(self.body) else "not a notice"
+            return None if _is(NoticeMessage, self.body) else "not a notice"
+        if self.home == "LooksQueue":
+            return None if _is(LookMessage, self.body) else "not a look"
         try:
             observe(json.loads(self.body))
         except (ValueError, RecursionError, BadEvent) as error:
@@ -125,9 +137,9 @@ def _wish(body: str) -> WishMessage | None:
         return None
 
 
-def _is_notice(body: str) -> bool:
+def _is(kind: type[BaseModel], body: str) -> bool:
     try:
-        NoticeMessage.model_validate_json(body)
+        kind.model_validate_json(body)
     except ValidationError:
         return False
     return True

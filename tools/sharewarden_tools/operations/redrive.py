@@ -16,8 +16,8 @@ from .letters import Letter, read_letter
 from .progress import Tell
 from .site import Site
 
-QUEUES = ("EventsDeadLetters", "WishesDeadLetters", "NoticesDeadLetters")
-_HOMES = ("EventsQueue", "WishesQueue", "NoticesQueue")
+QUEUES = ("EventsDeadLetters", "WishesDeadLetters", "NoticesDeadLetters", "LooksDeadLetters")
+_HOMES = ("EventsQueue", "WishesQueue", "NoticesQueue", "LooksQueue")
 #: How long the letters are hidden from others while a person decides, in seconds.
 HIDDEN = 600
 #: The most that one run takes up: what is beyond is for the next one.

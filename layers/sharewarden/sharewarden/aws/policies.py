@@ -92,9 +92,10 @@ class DynamoPolicies:
         """The newest version before ``row`` that loads, or the safe defaults."""
         earlier: Row | None = row
         for _ in range(STEPS_BACK):
-            if earlier is None or "previous" not in earlier:
+            number = _number_before(earlier)
+            if number is None:
                 break
-            earlier = self._row(version_key(int(earlier["previous"]["N"])))
+            earlier = self._row(version_key(number))
             try:
                 return Policy.model_validate_json(_doc(earlier))
             except DOES_NOT_LOAD:
@@ -109,6 +110,14 @@ class DynamoPolicies:
 
 def _doc(row: Row | None) -> str:
     return str((row or {}).get("doc", {}).get("S", ""))
+
+
+def _number_before(row: Row | None) -> int | None:
+    """The version before; None at the beginning, and where somebody has maimed the row."""
+    try:
+        return int((row or {})["previous"]["N"])
+    except (LookupError, TypeError, ValueError):
+        return None
 
 
 def _asks_to_pause(row: Row) -> bool:

@@ -99,8 +99,8 @@ class DynamoPolicyStore:
         while True:
             with asking("Query"):
                 page = self._client.query(**request)
-            for row in page["Items"]:
-                yield PolicyEntry(**_members(row))
+                entries = [PolicyEntry(**_members(row)) for row in page["Items"]]
+            yield from entries
             if "LastEvaluatedKey" not in page:
                 return
             request["ExclusiveStartKey"] = page["LastEvaluatedKey"]
@@ -116,10 +116,11 @@ def _as_seen(seen: PolicyVersion | None) -> Put:
     if seen is None:
         return {"ConditionExpression": "attribute_not_exists(pk)"}
     if seen.author is None:
+        no_text = "attribute_not_exists(doc) OR NOT attribute_type(doc, :text)"
         return {
-            "ConditionExpression": "attribute_not_exists(#h) AND (attribute_not_exists(doc) OR doc = :doc)",
+            "ConditionExpression": f"attribute_not_exists(#h) AND (doc = :doc OR {no_text})",
             "ExpressionAttributeNames": {"#h": "hash"},
-            "ExpressionAttributeValues": {":doc": {"S": seen.doc}},
+            "ExpressionAttributeValues": {":doc": {"S": seen.doc}, ":text": {"S": "S"}},
         }
     return {
         "ConditionExpression": "#hash = :hash AND #number = :number",

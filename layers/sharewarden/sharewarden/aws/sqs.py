@@ -1,4 +1,4 @@
-"""The wishes' FIFO queue, the notices' queue and the dead-letter queue over boto3."""
+"""The wishes' FIFO queue, the queues of notices and looks, and the dead-letter queue over boto3."""
 
 import hashlib
 import json
@@ -6,6 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from sharewarden.aws.errors import asking
+from sharewarden.domain.stored import SECOND
 
 if TYPE_CHECKING:
     from mypy_boto3_sqs import SQSClient
@@ -47,6 +48,20 @@ class SqsNoticeQueue:
     def send(self, key: str) -> None:
         with asking("SendMessage"):
             self._client.send_message(QueueUrl=self._url, MessageBody=json.dumps({"notice": key}))
+
+
+class SqsLookQueue:
+    """LookQueue: a delay of its own for each message, in whole seconds."""
+
+    def __init__(self, client: "SQSClient", url: str) -> None:
+        self._client = client
+        self._url = url
+
+    def send(self, job: str, delay: int) -> None:
+        with asking("SendMessage"):
+            self._client.send_message(
+                QueueUrl=self._url, MessageBody=json.dumps({"job": job}), DelaySeconds=-(-delay // SECOND)
+            )
 
 
 class SqsDeadLetters:

@@ -28,6 +28,7 @@ Kind = Literal[
     "policy-changed",
     "finding",
     "finding-cleared",
+    "checkpoint-unreadable",
     "adoption",
     "gap",
     "unrecognised",

@@ -18,7 +18,8 @@ from .priority import (
     wish_for,
     withdraw,
 )
-from .record import JobRecord, dispatched_since, status
+from .record import JobRecord, dispatched_since, running_attempt, status
+from .saves import saved_since
 from .stored import SECOND
 
 OURSELVES = "sharewarden"
@@ -39,12 +40,15 @@ def hold_until(record: JobRecord, boost: Boost, policy: Policy) -> int | None:
     if dispatched is None or dispatched + SECOND <= boost.since:
         return None
     start = dispatched if boost.held_from is None else min(dispatched, boost.held_from + SECOND)
-    return start + _held_for(record, policy)
+    return start + _held_for(record, dispatched, policy)
 
 
-def _held_for(record: JobRecord, policy: Policy) -> int:
-    """How long a dispatched job is not to be made a likelier victim."""
-    return max(policy.hold, policy.share(record.queue, record.share).min_runtime)
+def _held_for(record: JobRecord, dispatched: int, policy: Policy) -> int:
+    """How long a dispatched job is not to be made a likelier victim: the share's ``min_runtime`` always, and
+    the policy's ``hold`` until a complete checkpoint is known that it saved since (design law 5)."""
+    shortest = policy.share(record.queue, record.share).min_runtime
+    saved = saved_since(record.saves, dispatched, running_attempt(record))
+    return shortest if saved else max(policy.hold, shortest)
 
 
 def demotion_from(record: JobRecord, policy: Policy) -> int | None:
@@ -55,7 +59,7 @@ def demotion_from(record: JobRecord, policy: Policy) -> int | None:
     dispatched = dispatched_since(record)
     if dispatched is None or not demotions(record.priority):
         return None
-    return dispatched + _held_for(record, policy)
+    return dispatched + _held_for(record, dispatched, policy)
 
 
 def lowering_from(record: JobRecord, policy: Policy) -> int | None:

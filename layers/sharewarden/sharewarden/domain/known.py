@@ -12,8 +12,9 @@ from .durations import parse_duration
 from .facts import team
 from .observation import DISPATCHED, TERMINAL, ShareDescription, Status
 from .policy import Policy
-from .record import JobRecord, Transition, last_step, status, steps_of
+from .record import JobRecord, Transition, last_step, running_attempt, status, steps_of
 from .rules.facts import Facts, JobFacts, ShareFacts, SlaFacts, UnitFacts
+from .saves import age_at_look, usual_interval
 from .stored import MINUTE, SECOND
 
 #: Tags may be set a little later than the job is submitted. That one is absent is believed once Batch has
@@ -167,6 +168,8 @@ def _job(record: JobRecord, policy: Policy, now: int) -> JobFacts:
         checkpoint_uri=record.checkpoint_uri,
         role=record.role,
         blocked=_blocked(record),
+        checkpoint_age=_seconds(_checkpoint_age(record)),
+        save_interval=_seconds(usual_interval(record.saves)),
     )
 
 
@@ -207,6 +210,11 @@ def running_since(record: JobRecord) -> int | None:
     if read is None or read.started_at is None or read.started_at < (read.dispatched_at or 0):
         return None
     return read.started_at
+
+
+def _checkpoint_age(record: JobRecord) -> int | None:
+    since = running_since(record)
+    return None if since is None else age_at_look(record.saves, since, running_attempt(record))
 
 
 def _told(record: JobRecord, state: Status) -> list[Transition]:

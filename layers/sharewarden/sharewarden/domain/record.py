@@ -21,6 +21,7 @@ from .observation import (
     is_old_news,
 )
 from .priority import PriorityLedger
+from .saves import Saves
 from .stored import KEEP_AFTER_END, SECOND, Stored
 from .termination import Terminations
 
@@ -103,6 +104,7 @@ class JobRecord(Stored):
     drifted: bool = False
     """Somebody else than the submitter and Sharewarden set the base."""
     marks: tuple[Mark, ...] = ()
+    saves: Saves = Saves()
 
     end: End | None = None
     end_audited: bool = False
@@ -270,6 +272,14 @@ def settle_end_read(record: JobRecord, now: int, patience: int) -> JobRecord:
 def last_step(record: JobRecord) -> Transition | None:
     """The newest state change in the timeline."""
     return next(reversed(steps_of(record)), None)
+
+
+def running_attempt(record: JobRecord) -> str | None:
+    """ARN of the newest attempt, by whichever is newer, the last step or Batch's answer; None: not told."""
+    last, read = last_step(record), record.snapshot
+    if read is not None and (last is None or read.read_at >= last.at + SECOND):
+        return read.attempt
+    return last.attempt if last else None
 
 
 def dispatched_since(record: JobRecord) -> int | None:

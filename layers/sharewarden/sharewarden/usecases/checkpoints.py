@@ -112,7 +112,7 @@ class _Verification:
     """Reads the manifests of sets of ours, as many as one look may."""
 
     def __init__(self, runtime: Runtime, uri: str, now: int) -> None:
-        self._checkpoints = runtime.checkpoints
+        self._runtime = runtime
         self._uri = uri
         self._now = now
         self._sets = 0
@@ -149,7 +149,7 @@ class _Verification:
         found: dict[Part, Manifest] = {}
         for part in world:
             name = f"{part.folder}{MANIFEST}"
-            body = self._checkpoints.read(self._uri, f"{one.name}/{name}", MOST_BYTES)
+            body = self._runtime.checkpoints.read(self._uri, f"{one.name}/{name}", MOST_BYTES)
             if body is None:
                 return {}, _unverified(seen, f"{name} is gone, or too large to be read")
             manifest = parse(body)
@@ -162,7 +162,7 @@ class _Verification:
     def _compared(self, one: Gathered, seen: SetSeen, manifests: dict[Part, Manifest]) -> SetSeen:
         """Is each file that they name there with its size?"""
         missing = files_of(manifests)
-        pages = self._checkpoints.pages(inside(self._uri, f"{one.name}/"))
+        pages = self._runtime.checkpoints.pages(inside(self._uri, f"{one.name}/"))
         for page in islice(pages, MOST_FOLDER_PAGES):
             for each in page:
                 if missing.get(each.key) == each.size:

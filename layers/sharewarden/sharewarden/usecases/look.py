@@ -21,6 +21,7 @@ from .guarding import Around
 from .shares import sweep_shares
 from .usage import team_gpu_hours
 from .walk import Walk
+from .watch import overdue
 
 ACTIVE: tuple[Status, ...] = tuple(status for status in get_args(Status) if status not in TERMINAL)
 
@@ -46,6 +47,8 @@ class Found:
     unknown: list[Question] = field(default_factory=list)
     """Listed, and not among the open records."""
     quiet: list[Question] = field(default_factory=list)
+    looks: list[tuple[int, str]] = field(default_factory=list)
+    """Jobs whose checkpoints nobody looks at though it is due, and since when."""
 
 
 @dataclass
@@ -136,6 +139,8 @@ def _list(walk: Walk, queue: str, until: int | None, listing: Listing) -> None:
 def _sort_in(walk: Walk, record: JobRecord, listing: Listing, found: Found) -> None:
     row = listing.rows.get(record.job)
     read_at = record.snapshot.read_at if record.snapshot else 0
+    if (due := overdue(walk.runtime, record, walk.started_at)) is not None:
+        found.looks.append((due, record.job))
     question = Question(read_at, record.job, record.arn, absent=row is None and listing.whole)
     if needs_read(record, row, whole=listing.whole):
         walk.report.behind += lags(record, row, whole=listing.whole)

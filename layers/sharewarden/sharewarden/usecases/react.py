@@ -26,6 +26,7 @@ from .change import ATTEMPTS, commit
 from .guarding import FailedRules, guarded
 from .outside import found_outside, is_of_batch
 from .untraced import begin
+from .watch import begin_watch
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,7 @@ def _decided(
     first = decide(record, policy) if description is None else decide_read(record, description, policy)
     decision = guarded(runtime, first, policy, failed)
     commit(runtime, decision, beside)
+    begin_watch(runtime, decision.record)
     return Reaction("tracked", decision.record, decision.facts, len(failed.labels))
 
 

@@ -19,6 +19,7 @@ from .release import release
 from .tend import ask, meet, tend
 from .untraced import give_up_untraced, untraced_for_long
 from .walk import Limits, MustStop, Report, Walk
+from .watch import send_overdue
 
 #: Notices of one queue that a sweep brings back at most; ``notify`` tells those that are alike together.
 REMINDERS = 100
@@ -89,6 +90,7 @@ def _look(walk: Walk, queues: list[str]) -> Found:
 
 def _work(walk: Walk, found: Found) -> None:
     """What costs no Describe, then the Describes."""
+    walk.apart("the looks", partial(_send_looks, walk, found))
     for job in found.due:
         walk.check_time()
         walk.apart(job, partial(tend, walk, job))
@@ -110,6 +112,10 @@ def _remind(walk: Walk, queues: list[str]) -> None:
     """Before this sweep finds anything: what it finds it sends itself."""
     for queue in queues:
         walk.report.reminded += remind(walk.runtime, queue, walk.started_at, REMINDERS)
+
+
+def _send_looks(walk: Walk, found: Found) -> None:
+    walk.report.looks += send_overdue(walk.runtime, found.looks)
 
 
 def _untraced(walk: Walk) -> None:

@@ -33,6 +33,7 @@ class Report:
     repaired: int = 0
     woken: int = 0
     reminded: int = 0
+    looks: int = 0
     closed: int = 0
     shares_changed: int = 0
     unread: int = 0

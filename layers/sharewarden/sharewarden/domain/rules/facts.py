@@ -58,7 +58,8 @@ class JobFacts(Frozen):
     blocked: str | None = None
     """Batch's own words for why the head of the queue does not move; None when it did not say so."""
     checkpoint_age: int | None = None
-    """Since the newest complete checkpoint of the running attempt, or since it began to run without one."""
+    """Since the newest complete checkpoint of the running attempt, or since it began to run without one: as
+    of the last look at S3; None: no look in this attempt could tell."""
     save_interval: int | None = None
     """Usual time between two of its checkpoints."""
 
