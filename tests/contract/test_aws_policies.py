@@ -157,6 +157,14 @@ def test_a_gap_in_the_versions_ends_the_search(dynamodb: Any, policies: DynamoPo
     assert policies.current() == Policy()
 
 
+@pytest.mark.parametrize("previous", [{"S": "1"}, {"N": "1.5"}, {"M": {}}])
+def test_a_maimed_number_ends_the_search(
+    dynamodb: Any, policies: DynamoPolicies, previous: dict[str, Any]
+) -> None:
+    dynamodb.put_item(TableName="State", Item={**KEY, "doc": {"S": BROKEN}, "previous": previous})
+    assert policies.current() == Policy()
+
+
 def test_a_version_that_cannot_be_read_is_not_taken_for_none(dynamodb: Any, policies: DynamoPolicies) -> None:
     versions(dynamodb, PAUSED.canonical, BROKEN)
     with Stubber(dynamodb) as stub:

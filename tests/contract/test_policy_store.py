@@ -114,6 +114,19 @@ def test_a_row_without_a_document_can_be_pushed_over(dynamodb: Any) -> None:
     assert push(store, MemoryClock(NOW), request(HELD), store.current(), CAP).version.number == 2
 
 
+@pytest.mark.parametrize("doc", [{"M": {"paused": {"BOOL": True}}}, {"N": "1"}, {"B": b"{}"}])
+def test_a_document_that_is_no_text_can_be_pushed_over(dynamodb: Any, doc: dict[str, Any]) -> None:
+    dynamodb.put_item(TableName="State", Item={**KEY, "doc": doc})
+    store = DynamoPolicyStore(dynamodb, "State", "Audit")
+    assert push(store, MemoryClock(NOW), request(HELD), store.current(), CAP).version.number == 2
+
+
+def test_a_maimed_version_in_the_history_makes_no_sense(dynamodb: Any) -> None:
+    dynamodb.put_item(TableName="State", Item={**version_key(1), "number": {"S": "one"}})
+    with pytest.raises(Unavailable, match="makes no sense"):
+        list(DynamoPolicyStore(dynamodb, "State", "Audit").history())
+
+
 @pytest.mark.parametrize("lacks", ["doc", "number", "at"])
 def test_a_maimed_row_makes_no_sense(dynamodb: Any, lacks: str) -> None:
     row = {

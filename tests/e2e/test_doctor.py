@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from sharewarden.aws.policies import KEY
+from sharewarden.domain import rules
 from sharewarden.domain.policy import Policy, QueuePolicy
 from sharewarden.domain.stored import HOUR, MINUTE
 from sharewarden.ports import Unavailable
@@ -119,6 +120,18 @@ def test_what_is_broken_is_found(
     code, found = states(stack, capsys)
     assert state in found[name]
     assert code == (1 if state == "problem" else 0)
+
+
+def test_a_rule_whose_library_is_not_here_is_a_policy_that_does_not_load(
+    stack: LocalStack, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rules, "import_module", failing)
+    assert doctor(site_of(stack), as_json=False) == 1
+    assert "problem     policy        it does not load: No module named" in capsys.readouterr().out
+
+
+def failing(name: str, _package: str) -> Any:
+    raise ImportError(f"No module named {name!r}")
 
 
 def test_each_finding_is_a_line_and_its_fix_another(

@@ -99,6 +99,19 @@ def test_findings_of_every_share_and_of_none_are_found(capsys: pytest.CaptureFix
         assert jobs == [f"in-{share}"]
 
 
+def test_findings_in_a_share_that_was_deleted_are_found(capsys: pytest.CaptureFixture[str]) -> None:
+    one = pool(finding("1", share="gone"))
+    record = ShareRecord(arn=f"{QUEUE}/quota-share/gone", queue=QUEUE, read_at=NOW)
+    assert record.deleted
+    one.ledger.commit([record], [], NOW)
+    assert [jobs for *_, jobs in listed(one, capsys)] == [["1"]]
+    assert record.arn not in {share.arn for share in one.ledger.open_items(ShareRecord, QUEUE)}
+
+
+def test_a_finding_without_its_figures_is_shown_all_the_same(capsys: pytest.CaptureFixture[str]) -> None:
+    assert listed(pool(finding("1", figures={})), capsys) == [("unknown", "unknown", "shadow", ["1"])]
+
+
 @pytest.mark.parametrize(
     ("since", "jobs"), [("1h", ["new"]), ("2d", ["old", "new"]), ("2026-09-14T07:59:59Z", [])]
 )

@@ -13,7 +13,6 @@ from sharewarden.ports import Unavailable
 from .deployment import Deployment
 from .output import OK, BadInput, full_time, note, print_json, record_line, say
 
-
 #: What can be written as a time again, in epoch milliseconds.
 EARLIEST, LATEST = 0, 253_402_300_799_999
 

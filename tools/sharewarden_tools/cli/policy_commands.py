@@ -98,7 +98,9 @@ def policy_show(
 @policy_app.command("history", epilog=EXIT_CODES)
 def policy_history(
     *,
-    most: Annotated[int, typer.Option("--limit", min=1, help="How many versions at most.")] = 20,
+    most: Annotated[
+        int, typer.Option("--limit", min=1, max=1_000_000, help="How many versions at most.")
+    ] = 20,
     stack: Stack = None,
     local: Local = False,
     as_json: Json = False,

@@ -106,7 +106,7 @@ def _parsed(doc: str) -> Any:
     """None for what is no JSON: somebody put it by hand."""
     try:
         return json.loads(doc)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

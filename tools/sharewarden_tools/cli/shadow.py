@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from sharewarden.domain.audit import AuditRecord
 from sharewarden.domain.base import last_part
-from sharewarden.domain.share import ShareRecord
+from sharewarden.domain.share import ShareRecord, deleted_under
 from sharewarden.ports import Runtime
 
 from sharewarden_tools.operations.progress import Tell, progress
@@ -82,7 +82,8 @@ def grouped(facts: Iterable[AuditRecord]) -> tuple[Group, ...]:
 
 def _group(row: Row) -> tuple[bool, str, str]:
     fact = row.finding
-    return fact.mode == "enforce", str(fact.figures["label"]), str(fact.figures["action"])
+    label, action = (str(fact.figures.get(name, "unknown")) for name in ("label", "action"))
+    return fact.mode == "enforce", label, action
 
 
 def _queues(runtime: Runtime, wanted: str | None) -> Sequence[str]:
@@ -95,10 +96,13 @@ def _queues(runtime: Runtime, wanted: str | None) -> Sequence[str]:
 
 
 def _shares(runtime: Runtime, queue: str, wanted: str | None) -> Sequence[str]:
-    """Every share that is known by record or policy, and none: a finding may come before its job's share."""
+    """Every share that is or was, or that the policy names, and none: a finding may come before the share."""
     if wanted is not None:
         return [wanted]
-    recorded = {last_part(share.arn) for share in runtime.ledger.open_items(ShareRecord, queue)}
+    places = (queue, deleted_under(queue))
+    recorded = {
+        last_part(one.arn) for place in places for one in runtime.ledger.open_items(ShareRecord, place)
+    }
     return sorted({"", *recorded, *runtime.policies.current().queue(queue).shares})
 
 

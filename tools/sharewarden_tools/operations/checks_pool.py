@@ -9,7 +9,7 @@ from itertools import islice
 from botocore.exceptions import ClientError
 from pydantic import ValidationError
 from sharewarden.aws.errors import asking, code
-from sharewarden.aws.policies import KEY
+from sharewarden.aws.policies import DOES_NOT_LOAD, KEY
 from sharewarden.domain.base import last_part
 from sharewarden.domain.durations import format_duration
 from sharewarden.domain.notice import Notice, settled_under
@@ -84,10 +84,9 @@ def policy(site: Site) -> Iterator[Seen]:
         return
     try:
         found = Policy.model_validate_json(row.get("doc", {}).get("S", ""))
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_context=False)[0]
-        fault = f"{'.'.join(map(str, first['loc'])) or 'the document'}: {first['msg']}"
-        yield "problem", f"it does not load: {fault}", "push one that does; the last good one stays in force"
+    except DOES_NOT_LOAD as error:
+        told = f"it does not load: {_fault(error)}"
+        yield "problem", told, "push one that does; the last good one stays in force"
         return
     if found.paused:
         yield "warning", f"{found.hash} is paused: nothing acts", "push it with paused: false"
@@ -97,6 +96,13 @@ def policy(site: Site) -> Iterator[Seen]:
     for name in sorted(known):
         rules = found.queue(name)
         yield "ok", f"{found.hash}: {name} mode {rules.mode}, bumps {rules.bumps}"
+
+
+def _fault(error: Exception) -> str:
+    if not isinstance(error, ValidationError):
+        return str(error)
+    first = error.errors(include_url=False, include_context=False)[0]
+    return f"{'.'.join(map(str, first['loc'])) or 'the document'}: {first['msg']}"
 
 
 def priority_cap(site: Site) -> Iterator[Seen]:

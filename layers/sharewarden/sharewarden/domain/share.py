@@ -58,12 +58,17 @@ class ShareRecord(Stored):
     def open_queue(self) -> str | None:
         """Found by queue as long as the share exists, or a change of it waits to be decided on."""
         waits = any(not one.judged for one in self.found)
-        return None if self.deleted and not waits else self.queue
+        return deleted_under(self.queue) if self.deleted and not waits else self.queue
 
     @property
     def deleted(self) -> bool:
         """Batch no longer had it when it was last asked."""
         return bool(self.read_at) and self.description is None
+
+
+def deleted_under(queue: str) -> str:
+    """Where the deleted shares of a queue are listed, for those who read what is on record of them."""
+    return f"{queue}#deleted"
 
 
 def told_of(record: ShareRecord, at: int) -> ShareRecord:
