@@ -61,7 +61,9 @@ def test_drain_restores_every_base(stack: LocalStack, capsys: pytest.CaptureFixt
     out, err = capsys.readouterr()
     assert priority(stack) == 100
     assert out == "every job is at its base\nstop `sharewarden local serve`; it keeps nothing\n"
-    assert err.startswith(f"local stack, account {ACCOUNT}, {REGION}, as ana; {QUEUE}: bumps enforce\n")
+    assert err.startswith(
+        f"local stack, account {ACCOUNT}, {REGION}, as ana; {QUEUE}: bumps enforce, acting guardrails: none\n"
+    )
     job = last_part(site_of(stack).deployment.job("background-1"))
     kinds = [fact.kind for fact in stack.runtime.audit.by_job(job, 0)]
     assert kinds.count("unbump") == kinds.count("boost-ended") == 1

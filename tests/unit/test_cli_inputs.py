@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from sharewarden.domain.observation import ShareDescription
+from sharewarden.domain.policy import Policy
 from sharewarden.ports import Runtime, Unavailable
 from sharewarden_tools.cli import main
 from sharewarden_tools.cli.audit import list_audit, parse_since
@@ -59,7 +60,7 @@ def test_anything_else_is_no_since(text: str) -> None:
     "text", ["999999d", "1969-12-31T23:59:59Z", "0001-01-01T00:00:00+14:00", "9999-12-31T23:59:59-14:00"]
 )
 def test_a_time_that_cannot_be_written_is_no_since(text: str) -> None:
-    with pytest.raises(BadInput, match="--until: .* is not a time between 1970 and 9999"):
+    with pytest.raises(BadInput, match=r"--until: .* is not a time between 1970 and 9999"):
         parse_since(text, NOW, "--until")
 
 
@@ -179,11 +180,36 @@ def test_who_may_not_ask_batch_still_reads_the_audit(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().err.startswith("no records of share nope since")
 
 
-def test_where_and_how_is_said_before_a_change(capsys: pytest.CaptureFixture[str]) -> None:
-    deployment().announce()
+ENFORCED = {"rule": "max-instances-per-job", "limit": 4, "action": "terminate", "mode": "enforce"}
+
+
+@pytest.mark.parametrize(
+    ("policy", "told"),
+    [
+        ({}, "ml-train-qm: bumps shadow, acting guardrails: none"),
+        ({"guardrails": [ENFORCED | {"mode": None}]}, "ml-train-qm: bumps shadow, acting guardrails: none"),
+        (
+            {
+                "queues": {"ml-train-qm": {"mode": "enforce", "bumps": "enforce"}},
+                "guardrails": [ENFORCED | {"mode": None}, ENFORCED | {"name": "big"}, {"rule": "no-team"}],
+            },
+            "ml-train-qm: bumps enforce, acting guardrails: max-instances-per-job, big",
+        ),
+        (
+            {"paused": True, "guardrails": [ENFORCED]},
+            "ml-train-qm: bumps shadow, acting guardrails: max-instances-per-job; PAUSED, so nothing acts",
+        ),
+    ],
+)
+def test_where_and_how_is_said_before_a_change(
+    policy: dict[str, Any], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    found = deployment()
+    found.runtime.policies.policy = Policy.model_validate(policy)  # type: ignore[attr-defined]
+    found.announce()
     out, err = capsys.readouterr()
     assert out == ""
-    assert err == "stack x, account 123456789012, us-east-1, as ana; ml-train-qm: bumps shadow\n"
+    assert err == f"stack x, account 123456789012, us-east-1, as ana; {told}\n"
 
 
 # --- deployments ------------------------------------------------------------------------------------------

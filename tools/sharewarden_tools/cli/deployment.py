@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import boto3
 from sharewarden.aws.errors import asking
 from sharewarden.bootstrap import CONFIG, aws_runtime
+from sharewarden.domain.base import last_part
 from sharewarden.domain.observation import TERMINAL
+from sharewarden.domain.policy import Policy
 from sharewarden.ports import Runtime, Unavailable
 
 from sharewarden_tools.local.environment import aws_environment, credentials
@@ -50,12 +52,9 @@ class Deployment:
     def announce(self) -> None:
         """Say where and how a change is about to happen. Raises Unavailable."""
         policy = self.runtime.policies.current()
-        modes = [
-            f"{arn.rpartition('/')[2]}: bumps {policy.queue(arn).bumps}"
-            for arn in sorted(self.runtime.queues)
-        ]
-        paused = ["PAUSED"] if policy.paused else []
-        note(f"{self.where}; {', '.join(modes + paused)}")
+        modes = [_modes(policy, arn) for arn in sorted(self.runtime.queues)]
+        paused = ["PAUSED, so nothing acts"] if policy.paused else []
+        note("; ".join([self.where, *modes, *paused]))
 
     @property
     def where(self) -> str:
@@ -82,6 +81,12 @@ class Deployment:
                 for page in pages.paginate(jobQueue=queue, filters=[{"name": "JOB_NAME", "values": [name]}]):
                     # to Batch it is a pattern, in which case does not matter (ListServiceJobs, filters)
                     yield from (row for row in page["jobSummaryList"] if row["jobName"] == name)
+
+
+def _modes(policy: Policy, queue: str) -> str:
+    """What takes effect on the queue: bumps of people, and which guardrails may change or end jobs."""
+    acting = ", ".join(policy.acting(queue)) or "none"
+    return f"{last_part(queue)}: bumps {policy.queue(queue).bumps}, acting guardrails: {acting}"
 
 
 def open_deployment(stack: str | None, *, local: bool) -> Deployment:
