@@ -57,10 +57,8 @@ def test_bump_unbump_and_the_audit_of_both(stack: LocalStack, capsys: pytest.Cap
     assert bump_job(ana, "background-1", Raise(850, None, "4h", "deadline"), as_json=False) == 0
     out, err = capsys.readouterr()
     assert out == "background-1: 100 -> 850 for 4 h\n"
-    assert (
-        err
-        == f"local stack, account {ACCOUNT}, {REGION}, as ana; ml-train-qm: bumps enforce, acting guardrails: none\n"
-    )
+    who = f"local stack, account {ACCOUNT}, {REGION}, as ana"
+    assert err == f"{who}; ml-train-qm: bumps enforce, acting guardrails: none\n"
     stack.run_until(stack.now() + MINUTE)
     assert priority(stack) == 850
 
