@@ -15,7 +15,7 @@ from sharewarden.domain.record import JobRecord
 from sharewarden.domain.stored import MINUTE, Stored
 from sharewarden.domain.sweeping import SETTLE
 from sharewarden.domain.training import TrainingRecord
-from sharewarden.intake import take_in
+from sharewarden.intake import look_at, take_in
 from sharewarden.ports import Runtime, Unavailable
 from sharewarden.usecases.apply import apply
 from sharewarden.usecases.sweep import sweep
@@ -25,6 +25,7 @@ from sharewarden_tools.memory import (
     MemoryClock,
     MemoryDeadLetters,
     MemoryLedger,
+    MemoryLookQueue,
     MemoryNoticeQueue,
     MemoryPolicies,
     MemoryWishQueue,
@@ -75,6 +76,7 @@ class World:
     wishes: MemoryWishQueue
     policies: MemoryPolicies
     runtime: Runtime
+    looks: MemoryLookQueue
     pending: list[Message] = field(default_factory=list)
 
     def take(self, *events: Json) -> None:
@@ -97,6 +99,10 @@ class World:
                 continue
             self.pending.pop(0)
             self.pending += self.wishes.drain()
+
+    def watch(self) -> list[str]:
+        """Every look message that is due, each tried once."""
+        return [look_at(self.runtime, json.dumps({"job": look.job})) for look in self.looks.take_due()]
 
     def sweep(self, holder: str = "sweep") -> Report:
         return sweep(self.runtime, holder, Limits())
@@ -128,11 +134,12 @@ def world(
     policy: Policy = ENFORCE,
     queue: str = QUEUE,
     classic: frozenset[str] = frozenset(),
+    buckets: frozenset[str] = frozenset(),
 ) -> World:
-    """A world of one queue; ``batch`` defaults to one that says what it was told."""
+    """A world of one queue; ``batch`` defaults to one that says what it was told, ``buckets`` are watched."""
     clock = clock or MemoryClock(NOW)
     ledger, wishes, policies = MemoryLedger(), MemoryWishQueue(clock), MemoryPolicies(policy)
-    batch = batch or MemoryBatch(clock)
+    batch, looks = batch or MemoryBatch(clock), MemoryLookQueue(clock)
     runtime = Runtime(
         batch=batch,
         ledger=ledger,
@@ -145,9 +152,11 @@ def world(
         clock=clock,
         queues=frozenset({queue}),
         classic_queues=classic,
+        looks=looks,
+        checkpoint_buckets=buckets,
         own_role="sharewarden-apply",
     )
-    return World(clock, batch, ledger, wishes, policies, runtime)
+    return World(clock, batch, ledger, wishes, policies, runtime, looks)
 
 
 # What is compared.

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import pytest
 from sharewarden.domain.audit import AuditFact
-from sharewarden.domain.boosts import drop_wish, end_due_boosts, hold_until, lowering_waits
+from sharewarden.domain.boosts import (
+    demotion_from,
+    drop_wish,
+    end_due_boosts,
+    hold_until,
+    lowering_waits,
+)
+from sharewarden.domain.checkpoints import Save
 from sharewarden.domain.observation import JobDescription
 from sharewarden.domain.policy import Policy, QueuePolicy, SharePolicy
 from sharewarden.domain.priority import Boost, PriorityLedger, Suspect, intend, revoke, wish_for
 from sharewarden.domain.record import JobRecord, absorb
+from sharewarden.domain.saves import Saves
 from sharewarden.domain.stored import MINUTE
 
 QUEUE = "arn:aws:batch:us-east-1:123456789012:job-queue/q"
@@ -52,6 +60,50 @@ def test_law_05_a_boost_that_started_the_job_is_held(
     dispatched_at: int | None, share: str, expected: int | None
 ) -> None:
     assert hold_until(job(dispatched_at, share), BUMP, POLICY) == expected
+
+
+def saved(at: int, seen_at: int | None = None, training_job: str | None = None) -> Saves:
+    save = Save(name="s", step=1, saved_at=at, size=1, files=1, layout="manifest", training_job=training_job)
+    first_seen = at if seen_at is None else seen_at
+    return Saves(newest=save, newest_at=min(at, first_seen), looked_at=first_seen, answer="whole")
+
+
+@pytest.mark.parametrize(
+    ("saves", "share", "expected"),
+    [
+        (Saves(), "background", 50),  # none is known: the stated hold
+        (Saves(looked_at=30 * MINUTE, answer="whole"), "background", 50),  # there is none
+        (saved(25 * MINUTE), "background", 30),  # what is left is the minimum runtime, ten minutes by default
+        (saved(25 * MINUTE), "slow", 60),  # never less than that
+        (saved(15 * MINUTE), "background", 50),  # from before the dispatch
+        (saved(20 * MINUTE + 999), "background", 50),  # a dispatch may look a second older than it was
+        (saved(20 * MINUTE + 1000), "background", 30),
+        (saved(80 * MINUTE, seen_at=25 * MINUTE), "background", 50),  # from the future
+        (saved(25 * MINUTE + 59_000, seen_at=25 * MINUTE), "background", 30),  # two clocks
+        (saved(25 * MINUTE, training_job="AWSBatch1"), "background", 30),
+        (saved(25 * MINUTE, training_job="AWSBatch2"), "background", 50),  # of another one
+        (
+            saved(25 * MINUTE).model_copy(update={"answer": "partial"}),
+            "background",
+            30,
+        ),  # complete all the same
+    ],
+)
+def test_law_05_only_a_complete_checkpoint_saved_since_the_dispatch_ends_the_hold(
+    saves: Saves, share: str, expected: int
+) -> None:
+    record = job(20 * MINUTE, share)
+    attempt = record.snapshot.model_copy(update={"attempt": "arn:x:training-job/AWSBatch1"})  # type: ignore[union-attr]
+    record = record.model_copy(update={"saves": saves, "snapshot": attempt})
+    assert hold_until(record, BUMP, POLICY) == expected * MINUTE
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_law_05_a_guardrail_lowers_a_dispatched_job_no_sooner_than_the_same_hold(known: bool) -> None:
+    lower = Boost(id="g1", kind="guardrail", amount=-50, by="guardrail:x", reason="r", since=21 * MINUTE)
+    record = job(20 * MINUTE, "background", lower)
+    record = record.model_copy(update={"saves": saved(25 * MINUTE) if known else Saves()})
+    assert demotion_from(record, POLICY) == (30 if known else 50) * MINUTE
 
 
 @pytest.mark.parametrize(

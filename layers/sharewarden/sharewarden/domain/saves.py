@@ -5,7 +5,7 @@ between saves. What is said of freshness is said as of the last look: what was s
 a late look makes nothing stale.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from .base import Frozen, last_part, shortened
@@ -51,7 +51,7 @@ class Saves(Frozen):
     looked_at: int = 0
     """When the last look began that S3 answered."""
     answer: Answer = "none"
-    """What that look was: ``partial`` ended at one of its bounds, ``refused`` by S3."""
+    """What that look was: ``partial`` leaves open what was saved last, ``refused`` was by S3."""
     refusal: str | None = None
     """S3's first refusal: people were told of it."""
     asked_at: int = 0
@@ -72,12 +72,19 @@ def begun(saves: Saves, now: int) -> Saves:
 
 
 def seen(saves: Saves, newest: Save | None, sets: Iterable[SetSeen], began_at: int, *, whole: bool) -> Saves:
-    """A look ended. One that was not ``whole`` shows saves, but not that there is none, or none newer."""
+    """A look ended. One that was not ``whole`` shows saves, but not that there is none, or none newer.
+
+    The newest is that of the highest step. Where another one was saved later, as by a training that began
+    again from zero, how fresh its checkpoints are is not known.
+    """
+    sets = tuple(sets)
     times = _times(saves.times, sets, began_at)
+    last = newest.saved_at + SKEW if newest else 0
+    clear = whole and not any(one.saved_at > last for one in _saved(sets, began_at))
     update: dict[str, object] = {
         "times": times,
         "looked_at": began_at,
-        "answer": "whole" if whole else "partial",
+        "answer": "whole" if clear else "partial",
         "next_look_at": began_at + _pace(interval_of(times)),
     }
     if whole or newest is not None:
@@ -151,10 +158,15 @@ def _dated(saves: Saves, newest: Save | None, now: int) -> int:
     return min(newest.saved_at, now)
 
 
+def _saved(sets: Iterable[SetSeen], now: int) -> Iterator[SetSeen]:
+    """Those that are complete, or look so."""
+    return (one for one in sets if one.state in ("complete", "unverified") and one.saved_at <= now)
+
+
 def _times(known: tuple[SaveTime, ...], sets: Iterable[SetSeen], now: int) -> tuple[SaveTime, ...]:
     """The last saves, one a step: its manifest and its files do not tell quite the same time."""
-    saved = (one for one in sets if one.state in ("complete", "unverified") and one.saved_at <= now)
-    both = sorted((*known, *(SaveTime(step=one.step, at=one.saved_at) for one in saved)), key=_at)
+    found = (SaveTime(step=one.step, at=one.saved_at) for one in _saved(sets, now))
+    both = sorted((*known, *found), key=_at)
     latest = {_identity(one): one for one in both}
     return tuple(sorted(latest.values(), key=_at)[-(LAST_GAPS + 1) :])
 
