@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict
 
 from .calls import calls
+from .checkpoints import checkpoints
 from .cold_start import cold_start
 from .guardrails import guardrails
 from .open_jobs import open_jobs, sweeps
@@ -42,6 +43,7 @@ def _sections(quick: bool) -> Iterator[Section]:
         "rules beside AWS calls": lambda: [guardrails(jobs=20 if quick else 100)],
         "open jobs": lambda: [open_jobs((50, 500) if quick else (100, 100_000), events=20 if quick else 100)],
         "sweeps": lambda: [sweeps(records=100 if quick else 1_000, rounds=2 if quick else 7)],
+        "checkpoints": lambda: [checkpoints((2_000, 4_000) if quick else (20_000, 200_000))],
         "lab scheduler": lambda: [scheduler((50, 200) if quick else (2_000, 20_000))],
     }
     for name, part in parts.items():

@@ -20,6 +20,7 @@ TITLES = (
     "Deciding 100 rules",
     "Open jobs",
     "A sweep under 100 rules",
+    "Looking for the newest complete checkpoint",
     "Lab scheduler",
 )
 
@@ -114,6 +115,16 @@ def test_what_is_compared_decides_rules_and_what_it_is_compared_with_none(
     assert none["deciding ms"] == 0 < hundred["deciding ms"]
     assert none["events"] == hundred["events"] > 0
     assert [row["deciding ms"] > 0 for row in named(sections, "Open jobs")["rows"]] == [True, True]
+
+
+def test_a_look_at_checkpoints_asks_for_each_page_once_and_for_few_manifests(
+    sections: list[dict[str, Any]],
+) -> None:
+    for row in named(sections, "Looking for the newest")["rows"]:
+        ours = row["layout"].startswith("ours")
+        assert row["pages"] == row["objects"] / 1000 + (1 if ours else 0)
+        assert row["manifests"] == (8 if ours else 0)
+        assert row["MiB"] < 3
 
 
 def named(sections: list[dict[str, Any]], title: str) -> dict[str, Any]:
