@@ -9,11 +9,19 @@ from tempfile import TemporaryDirectory
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sharewarden.domain.checkpoints import LAST_GAPS, Place, best_interval, inside, learn_interval, place_of
+from sharewarden.domain.checkpoints import (
+    AHEAD,
+    LAST_GAPS,
+    Place,
+    best_interval,
+    inside,
+    learn_interval,
+    place_of,
+)
 from sharewarden.domain.manifests import parse
 from sharewarden.domain.stored import HOUR, MINUTE, SECOND
 from sharewarden_checkpoint import Saver, Shard
-from sharewarden_checkpoint.manifest import Manifest
+from sharewarden_checkpoint.manifest import MOST_AHEAD_MS, Manifest
 from sharewarden_checkpoint.sets import newest
 
 from tests.simulation.world import NOW
@@ -55,10 +63,13 @@ def test_a_folder_below_a_uri(uri: str, folder: str, expected: str) -> None:
         ([30, 0, 10, 20], 10),
         ([0, 10, 20, 80, 90], 10),
         ([0, 10, 30], 15),
+        ([*range(0, 1200, 100), *range(1101, 1111)], 50.5),
         ([*range(0, 1000, 100), *range(1000, 1000 + LAST_GAPS + 1)], 1),
     ],
 )
-def test_the_usual_interval_is_the_median_of_the_last_gaps(minutes: list[int], interval: int | None) -> None:
+def test_the_usual_interval_is_the_median_of_the_last_gaps(
+    minutes: list[int], interval: float | None
+) -> None:
     learnt = learn_interval([minute * MINUTE for minute in minutes])
     assert learnt == (None if interval is None else interval * MINUTE)
 
@@ -77,6 +88,10 @@ def test_how_often_to_save_is_youngs_interval(took: int, between: int, best: int
 
 
 # The training helper writes the format, and what it would not load is no checkpoint.
+
+
+def test_both_distrust_the_same_future() -> None:
+    assert AHEAD == MOST_AHEAD_MS
 
 
 def test_a_manifest_of_the_helper_is_read() -> None:
