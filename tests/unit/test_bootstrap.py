@@ -6,6 +6,7 @@ import time
 import pytest
 from pydantic import ValidationError
 from sharewarden.aws.clock import SystemClock
+from sharewarden.aws.s3 import S3Checkpoints
 from sharewarden.aws.sns import SnsTopic
 from sharewarden.aws.webhook import Webhook
 from sharewarden.bootstrap import ONCE, aws_runtime, lambda_runtime, settings
@@ -87,6 +88,21 @@ def test_a_channel_is_made_when_it_is_set_up(extra: dict[str, str], channels: se
     assert runtime.channels == channels
     assert isinstance(runtime.topic, SnsTopic if "topic" in channels else Nowhere)
     assert isinstance(runtime.webhook, Webhook if "webhook" in channels else Nowhere)
+
+
+def test_a_function_that_never_asks_s3_makes_no_client_of_it() -> None:
+    runtime = aws_runtime(ENV, MemoryClock(5))
+    assert isinstance(runtime.checkpoints, S3Checkpoints)
+    client = vars(runtime.checkpoints)["_client"]
+    assert "_made" not in vars(client)
+    assert client.meta.service_model.service_name == "s3"
+    assert "_made" in vars(client)
+
+
+def test_a_client_of_s3_that_is_given_is_taken() -> None:
+    client = object()
+    runtime = aws_runtime(ENV, MemoryClock(5), client)
+    assert vars(runtime.checkpoints)["_client"] is client
 
 
 def test_what_must_not_be_done_twice_is_tried_once() -> None:

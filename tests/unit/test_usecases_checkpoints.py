@@ -15,7 +15,19 @@ from sharewarden.usecases import checkpoints
 from sharewarden.usecases.checkpoints import CANDIDATES, MOST_TOLD, Looked, files, newest
 
 from tests.simulation.world import NOW, World
-from tests.unit.checkpoint_kit import URI, found, lay, look, manifest, place, ranks, saved, store, trainer
+from tests.unit.checkpoint_kit import (
+    MIB,
+    URI,
+    found,
+    lay,
+    look,
+    manifest,
+    place,
+    ranks,
+    saved,
+    store,
+    trainer,
+)
 
 Objects = dict[str, bytes]
 
@@ -171,6 +183,12 @@ def test_for_people_an_older_set_that_was_not_read_leaves_nothing_open() -> None
     assert (step_of(looked), looked.partial, len(looked.sets)) == (99 + count, False, MOST_TOLD)
 
 
+def test_behind_many_half_written_sets_the_whole_one_is_found_and_few_are_told_of() -> None:
+    half = {f"checkpoint-{number}/optimizer.pt": b"1" for number in range(100, 110 + MOST_TOLD)}
+    looked = found(trainer(5) | half)
+    assert (step_of(looked), looked.partial, len(looked.sets)) == (5, False, MOST_TOLD)
+
+
 @pytest.mark.parametrize(("bound", "most"), [("MOST_MANIFESTS", 3), ("MOST_FOLDER_PAGES", 0)])
 def test_law_02_a_set_too_large_to_verify_leaves_it_open(
     bound: str, most: int, monkeypatch: pytest.MonkeyPatch
@@ -179,6 +197,23 @@ def test_law_02_a_set_too_large_to_verify_leaves_it_open(
     looked = found(ranks(200, 4))
     assert (looked.save, looked.partial, looked.sets[0].state) == (None, True, "unverified")
     assert "too many" in (looked.sets[0].why or "")
+
+
+def test_the_manifests_of_a_look_are_counted_over_all_sets(monkeypatch: pytest.MonkeyPatch) -> None:
+    objects = ranks(100, 4) | ranks(200, 4)
+    del objects["step-000000000200-bbbb/rank-00003-of-00004/model.pt"]
+    for bound, step in ((8, 100), (7, None)):
+        monkeypatch.setattr(checkpoints, "MOST_MANIFESTS", bound)
+        looked = found(objects)
+        assert (step_of(looked), looked.partial) == (step, step is None)
+
+
+def test_law_02_a_part_that_could_not_be_read_counts_more_than_one_that_lacks() -> None:
+    objects = ranks(100, 2) | ranks(100, 3)
+    objects["step-000000000100-bbbb/rank-00001-of-00002/_SAVED.json"] = b" " * (MIB + 1)
+    del objects["step-000000000100-bbbb/rank-00002-of-00003/model.pt"]
+    looked = found(objects)
+    assert (looked.save, looked.partial, looked.sets[0].state) == (None, True, "unverified")
 
 
 def test_law_02_a_manifest_that_went_meanwhile_leaves_it_open() -> None:
@@ -311,10 +346,21 @@ def test_the_files_of_a_save_are_found_again(objects: Objects, patterns: tuple[s
     assert {seen.key for seen in files(made.runtime, URI, save, patterns)} == objects.keys()
 
 
-def test_the_files_of_a_folder_are_found_without_looking_through_the_rest() -> None:
-    made = place(saved(7) | {f"a{number:05}": b"1" for number in range(2500)})
+def test_what_has_the_name_of_a_save_and_is_of_another_layout_is_not_of_it() -> None:
+    made = place(trainer(5), at=NOW - HOUR)
+    lay(made, {"checkpoint-5": b"1"}, NOW)
+    save = look(made, "checkpoint-{step}").save
+    assert save is not None
+    assert [seen.key for seen in files(made.runtime, URI, save, ("checkpoint-{step}",))] == ["checkpoint-5"]
+
+
+@pytest.mark.parametrize(("objects", "count"), [(saved(7), 2), (trainer(7), 5)])
+def test_the_files_of_a_folder_are_found_without_looking_through_the_rest(
+    objects: Objects, count: int
+) -> None:
+    made = place(objects | {f"a{number:05}": b"1" for number in range(2500)})
     save = look(made).save
     assert save is not None
     before = store(made).asked
-    assert len(list(files(made.runtime, URI, save, ()))) == 2
+    assert len(list(files(made.runtime, URI, save, ()))) == count
     assert store(made).asked - before == 1
