@@ -172,7 +172,7 @@ def _enforced(policy: Policy, queues: Collection[str]) -> dict[str, set[str]]:
 
 
 def _mode(policy: Policy, entry: Guardrail, queue: str) -> Mode | None:
-    return (entry.mode or policy.queue(queue).mode) if entry.covers(queue) else None
+    return policy.mode(entry, queue) if entry.covers(queue) else None
 
 
 def _protected(policy: Policy, queue: str) -> set[str]:

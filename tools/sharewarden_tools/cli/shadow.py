@@ -7,7 +7,7 @@ from itertools import groupby
 from typing import Any, NamedTuple
 
 from sharewarden.domain.audit import AuditRecord
-from sharewarden.domain.base import last_part
+from sharewarden.domain.base import NO_TEAM, last_part
 from sharewarden.domain.share import ShareRecord, deleted_under
 from sharewarden.ports import Runtime
 
@@ -130,7 +130,7 @@ def _lines(group: Group) -> Iterator[str]:
     for row in group.rows:
         fact = row.finding
         over = "" if row.over_at is None else f" (until {full_time(row.over_at)})"
-        who = f"{fact.job_name or '-'}  {fact.job or '-'}  {fact.team or '(no team)'}"
+        who = f"{fact.job_name or '-'}  {fact.job or '-'}  {fact.team or NO_TEAM}"
         yield f"  {full_time(fact.at)}  {who}  {fact.reason}{over}"
 
 

@@ -6,12 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sharewarden.domain.policy import Policy, QueuePolicy
-from sharewarden.domain.rules.base import Guardrail
+from sharewarden.domain.rules.base import ACTING, Guardrail
 
 from .problems import Loc, hint
-
-#: Actions that change a job.
-ACTING = frozenset({"lower-priority", "terminate"})
 
 
 class Found(NamedTuple):

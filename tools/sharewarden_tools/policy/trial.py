@@ -11,10 +11,8 @@ from sharewarden.domain.marks import standing
 from sharewarden.domain.others import Found, guard_change, guard_training
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.record import JobRecord, Snapshot
-from sharewarden.domain.rules.base import Action, Guardrail, Mode, Scope, Unknown, Verdict
+from sharewarden.domain.rules.base import ACTING, Action, Guardrail, Mode, Scope, Unknown, Verdict
 from sharewarden.domain.rules.facts import Facts, ShareChangeFacts, TrainingFacts
-
-from .checks import ACTING
 
 #: No commit has to hold what a trial finds.
 _ROOM = 100_000

@@ -5,6 +5,7 @@ Both are written into the job's record as wishes; only ``apply`` carries them ou
 
 from typing import Literal
 
+from .audit import rule_actor
 from .base import Frozen
 from .boosts import ended_boosts, is_settled, wish_again
 from .decide import Decision, with_ledger
@@ -86,7 +87,7 @@ def _with_termination(record: JobRecord, act: Act, now: int) -> JobRecord:
 def _lowered(record: JobRecord, act: Act, policy: Policy, now: int) -> JobRecord:
     if len(demotions(record.priority)) >= MOST_LIVE_DEMOTIONS:
         return record
-    by = f"guardrail:{act.label}"
+    by = rule_actor(act.label)
     boost = Boost(id=act.id, kind="guardrail", amount=-act.points, by=by, reason=act.reason, since=now)
     ledger = with_boost(record.priority, boost)
     if ledger == record.priority:

@@ -86,6 +86,11 @@ def version_key(kind: Kind, job: str, version: int) -> str:
     return f"{kind}#{job}#v{version}"
 
 
+def rule_actor(label: str) -> str:
+    """Who acts when a guardrail of that name does."""
+    return f"guardrail:{label}"
+
+
 def subject_key(kind: Kind, *subject: object) -> str:
     """Key of a fact named by several parts, in their order."""
     return "#".join((kind, *map(str, subject)))

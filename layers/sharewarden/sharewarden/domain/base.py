@@ -13,6 +13,8 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+#: How what belongs to no team is called, in texts and in the keys of what is found of all of it.
+NO_TEAM = "(no team)"
 #: Bytes of a reason that lists keep: hundreds of them share one item of DynamoDB, which ends at 400 KB.
 KEPT_REASON = 200
 #: Bytes of a reason that stands alone.

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from .audit import AuditFact, subject_key
+from .audit import AuditFact, rule_actor, subject_key
+from .base import NO_TEAM
 from .durations import format_duration
 from .facts import job_fact
-from .known import NO_TEAM
 from .marks import Mark
 from .notice import Notice, Severity
 from .policy import Policy
@@ -16,11 +16,6 @@ from .rules.facts import Facts
 _SPARED = (
     "the share is protected, the job has ended or was there before Sharewarden looked, or the rule spares it"
 )
-
-
-def rule_actor(label: str) -> str:
-    """How the audit calls a guardrail that did something."""
-    return f"guardrail:{label}"
 
 
 def finding_key(record: JobRecord, mark: Mark, facts: Facts) -> str:

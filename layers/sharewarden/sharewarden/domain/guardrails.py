@@ -9,14 +9,13 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 from .acts import Act, begin, doubt, end
-from .base import last_part
 from .decide import Decision, joined
 from .findings import cleared_fact, finding_fact, finding_key, finding_notice
 from .marks import KEPT_MARKS, Mark, standing, with_mark
 from .observation import TERMINAL
 from .policy import Policy
 from .record import JobRecord, status
-from .rules.base import Action, Fires, Guardrail, Mode, Unknown, Verdict
+from .rules.base import ACTING, Action, Fires, Guardrail, Unknown, Verdict
 from .rules.facts import Facts
 from .stored import MINUTE
 
@@ -28,8 +27,6 @@ COST = 8
 REST = 10 * MINUTE
 #: ... and so often in a job's life. After that the entry leaves this subject of the job alone.
 MOST_FINDINGS = 8
-#: What is done to one job, whomever the finding is about.
-_ACTS: frozenset[Action] = frozenset({"lower-priority", "terminate"})
 
 Failed = Callable[[Guardrail, Exception], None]
 """Is told of a rule that raised instead of deciding."""
@@ -37,12 +34,7 @@ Failed = Callable[[Guardrail, Exception], None]
 
 def concerned(policy: Policy, queue: str) -> tuple[Guardrail, ...]:
     """The entries that are about jobs of the queue (its ARN)."""
-    name = last_part(queue)
-    return tuple(
-        entry
-        for entry in policy.guardrails
-        if entry.scope == "job" and (not entry.queues or name in entry.queues)
-    )
+    return tuple(entry for entry in policy.guardrails if entry.scope == "job" and entry.covers(queue))
 
 
 def needs_pool(policy: Policy, queue: str) -> bool:
@@ -101,10 +93,9 @@ def _steps(record: JobRecord, look: Look, failed: Failed) -> Iterator[Step]:
     }
     if status(record) not in TERMINAL:
         yield from _outdated(record, entries, look.policy)
-    marked = {(mark.label, mark.fingerprint) for mark in record.marks}
     for entry in entries.values():
         verdict = decided(entry, lambda one: one.decide(look.facts), failed)
-        if isinstance(verdict, Fires) or (entry.label, entry.fingerprint) in marked:  # else nothing follows
+        if isinstance(verdict, Fires) or _mark_of(entry, record) is not None:  # else nothing follows
             yield partial(_doubt, entry) if isinstance(verdict, Unknown) else partial(_follow, entry, verdict)
 
 
@@ -130,14 +121,14 @@ def _why_outdated(mark: Mark, entry: Guardrail | None, record: JobRecord, policy
         return "no guardrail of that name concerns the job any longer"
     if entry.fingerprint != mark.fingerprint:
         return "the guardrail was changed"
-    now = f"{_mode(entry, record, policy)} {_asked(entry, record, policy)}"
+    now = f"{policy.mode(entry, record.queue)} {_asked(entry, record, policy)}"
     then = f"{mark.mode} {mark.asked}"
     return None if now == then else f"what the policy asks for was {then} and is {now}"
 
 
 def _doubt(entry: Guardrail, record: JobRecord, _: Look) -> Decision:
     """Nothing begins and nothing ends; what cannot be taken back waits until the rule has a word again."""
-    acts = [mark.act for mark in standing(record.marks) if _is_of(mark, entry) and mark.act is not None]
+    acts = [mark.act for mark in standing(record.marks) if mark.is_of(entry) and mark.act is not None]
     for act in acts:
         record = doubt(record, act, unsure=True)
     return Decision(record=record)
@@ -145,7 +136,7 @@ def _doubt(entry: Guardrail, record: JobRecord, _: Look) -> Decision:
 
 def _follow(entry: Guardrail, verdict: Fires | None, record: JobRecord, look: Look) -> Decision:
     """What a rule's word makes of the entry's mark."""
-    mark = next((one for one in record.marks if _is_of(one, entry)), None)
+    mark = _mark_of(entry, record)
     if mark is not None and mark.ended is None:
         return _go_on(mark, entry, verdict, record, look)
     if verdict is None or not _may_begin(mark, verdict, record, look.now):
@@ -153,8 +144,8 @@ def _follow(entry: Guardrail, verdict: Fires | None, record: JobRecord, look: Lo
     return _begin(mark, entry, verdict, record, look)
 
 
-def _is_of(mark: Mark, entry: Guardrail) -> bool:
-    return mark.label == entry.label and mark.fingerprint == entry.fingerprint
+def _mark_of(entry: Guardrail, record: JobRecord) -> Mark | None:
+    return next((mark for mark in record.marks if mark.is_of(entry)), None)
 
 
 def _go_on(mark: Mark, entry: Guardrail, verdict: Fires | None, record: JobRecord, look: Look) -> Decision:
@@ -194,10 +185,10 @@ def _begin(before: Mark | None, entry: Guardrail, verdict: Fires, record: JobRec
         subject=verdict.subject,
         fact="",
         since=look.now,
-        mode=_mode(entry, record, look.policy),
+        mode=look.policy.mode(entry, record.queue),
         action=action,
         asked=_asked(entry, record, look.policy),
-        about="job" if action in _ACTS else verdict.about,
+        about="job" if action in ACTING else verdict.about,  # an act is done to one job
         count=before.count + 1 if before is not None and again else 1,
         act=None if before is None else before.act,
     )
@@ -252,10 +243,6 @@ def _without_act(mark: Mark, record: JobRecord, look: Look) -> Decision:
 
 def _marked(record: JobRecord, mark: Mark) -> Decision:
     return Decision(record=record.model_copy(update={"marks": with_mark(record.marks, mark)}))
-
-
-def _mode(entry: Guardrail, record: JobRecord, policy: Policy) -> Mode:
-    return entry.mode or policy.queue(record.queue).mode
 
 
 def _asked(entry: Guardrail, record: JobRecord, policy: Policy) -> Action:

@@ -20,8 +20,6 @@ from .stored import MINUTE, SECOND
 #: Tags may be set a little later than the job is submitted. That one is absent is believed once Batch has
 #: said so of a job of this age, or a job would be punished for what is still to come.
 TAGS_SETTLE = 10 * MINUTE
-#: How a job without a team is called in texts.
-NO_TEAM = "(no team)"
 #: Batch requeues without end.
 ENDLESS = -1
 

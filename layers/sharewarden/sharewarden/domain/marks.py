@@ -1,9 +1,9 @@
 """What guardrails remember on a job's record, so that nothing changed means nothing done."""
 
-from typing import Literal
+from typing import Literal, Self
 
 from .base import Frozen
-from .rules.base import Action, Mode
+from .rules.base import Action, Guardrail, Mode
 
 #: A record keeps so many marks (it shares the 400 KB of an item with timeline and attempts): those that ended
 #: are forgotten first, and beyond that nothing more is found of the job.
@@ -36,6 +36,10 @@ class Mark(Frozen):
     ended: Literal["held", "changed"] | None = None
     ended_at: int | None = None
 
+    def is_of(self, entry: Guardrail | Self) -> bool:
+        """Whether that entry, with the same options, made it; or the one that made that other mark."""
+        return (self.label, self.fingerprint) == (entry.label, entry.fingerprint)
+
 
 def standing(marks: tuple[Mark, ...]) -> tuple[Mark, ...]:
     """The marks that have not ended."""
@@ -46,15 +50,10 @@ def with_mark(marks: tuple[Mark, ...], mark: Mark) -> tuple[Mark, ...]:
     """The marks with this one in the place of the entry's earlier one; the oldest ended ones may go."""
     if mark in marks:
         return marks
-    others = tuple(one for one in marks if not same_entry(one, mark))
+    others = tuple(one for one in marks if not mark.is_of(one))
     ended = sorted((one.ended_at or 0, one.fact) for one in others if one.ended is not None)
     forgotten = {fact for _, fact in ended[: max(0, len(others) + 1 - KEPT_MARKS)]}
     return (*(one for one in others if one.ended is None or one.fact not in forgotten), mark)
-
-
-def same_entry(one: Mark, other: Mark) -> bool:
-    """Whether the same entry of the policy, with the same options, made both."""
-    return (one.label, one.fingerprint) == (other.label, other.fingerprint)
 
 
 def without_acts(marks: tuple[Mark, ...], at: int) -> tuple[Mark, ...]:

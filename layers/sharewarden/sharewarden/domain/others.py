@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import NamedTuple
 
-from .audit import AuditFact, subject_key
+from .audit import AuditFact, rule_actor, subject_key
 from .base import last_part
-from .findings import inputs_of, notice_of, rule_actor
+from .findings import inputs_of, notice_of
 from .guardrails import Failed, decided
 from .notice import Notice
 from .policy import Policy
@@ -114,7 +114,7 @@ def _filled(blank: AuditFact, entry: Guardrail, fires: Fires, about: str, policy
         update={
             "key": subject_key("finding", about, entry.label, entry.fingerprint, fires.subject),
             "actor": rule_actor(entry.label),
-            "mode": entry.mode or policy.queue(blank.queue or "").mode,
+            "mode": policy.mode(entry, blank.queue or ""),
             "reason": fires.text,
             "figures": fires.figures | named,
             "policy": policy.hash,

@@ -168,13 +168,16 @@ class Policy(Frozen):
         modes = {rules.mode, rules.bumps} | {entry.mode for entry in self.guardrails if entry.covers(queue)}
         return None if "enforce" in modes else "shadow"
 
+    def mode(self, entry: Guardrail, queue: str) -> Mode:
+        """The mode of a guardrail on jobs of the queue: its own, else the queue's."""
+        return entry.mode or self.queue(queue).mode
+
     def acting(self, queue: str) -> tuple[str, ...]:
         """The guardrails that may act on jobs of the queue: others record and tell, or are in shadow mode."""
-        mode = self.queue(queue).mode
         return tuple(
             entry.label
             for entry in self.guardrails
-            if entry.action in ACTING and entry.covers(queue) and (entry.mode or mode) == "enforce"
+            if entry.action in ACTING and entry.covers(queue) and self.mode(entry, queue) == "enforce"
         )
 
     def share(self, queue: str, share: str | None) -> SharePolicy:

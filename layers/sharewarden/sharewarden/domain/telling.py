@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from .base import Frozen, last_part, shortened
+from .base import NO_TEAM, Frozen, last_part, shortened
 from .notice import Notice
 from .stored import SECOND
 
@@ -86,7 +86,7 @@ def _common(first: Notice) -> dict[str, str]:
     named = {
         "kind": first.kind,
         "severity": first.severity,
-        "team": first.team or "(no team)",
+        "team": first.team or NO_TEAM,
         "share": first.share,
         "queue": last_part(first.queue),
         "mode": shadow if first.mode == "shadow" else first.mode,

@@ -6,6 +6,7 @@ for good, or with the job; while its rule is broken no time runs out on it. One 
 
 from typing import Literal
 
+from .audit import rule_actor
 from .base import Frozen
 from .observation import TERMINAL, JobDescription
 from .priority import IN_FLIGHT
@@ -47,7 +48,7 @@ class TerminationWish(Frozen):
     @property
     def actor(self) -> str:
         """Who acts, in the audit."""
-        return f"guardrail:{self.label}"
+        return rule_actor(self.label)
 
     @property
     def text(self) -> str:

@@ -7,12 +7,10 @@ from typing import NamedTuple
 from pydantic import Field
 
 from .accelerators import gpus_per_instance
-from .base import Frozen
+from .base import NO_TEAM, Frozen
 from .borrowing import Part, Stint, split
 from .observation import ShareDescription
 from .stored import DAY, HOUR
-
-NO_TEAM = "(no team)"
 
 
 class UnitTime(Frozen):

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
-from sharewarden.domain.base import Frozen, last_part
+from sharewarden.domain.base import NO_TEAM, Frozen
 from sharewarden.domain.booking import UsageDay, booking, day_key, rebooked, stints
 from sharewarden.domain.borrowing import Stint
 from sharewarden.domain.decide import Decision
@@ -15,7 +15,7 @@ from sharewarden.domain.pool import GpuHours
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.share import ShareRecord
 from sharewarden.domain.stored import DAY
-from sharewarden.domain.usage import NO_TEAM, DayOfTeam, Window, daily, limits_of, total
+from sharewarden.domain.usage import DayOfTeam, Window, daily, limits_of, total
 from sharewarden.ports import MAX_ACTIONS, Runtime
 
 if TYPE_CHECKING:  # a rule is imported where a policy names it
@@ -95,11 +95,8 @@ def team_gpu_hours(
 
 def budgets(policy: Policy, queue: str) -> tuple["Budget", ...]:
     """The policy's GPU-hour budgets that concern the queue."""
-    name = last_part(queue)
     return tuple(
-        cast("Budget", entry)
-        for entry in policy.guardrails
-        if entry.rule == BUDGET and (not entry.queues or name in entry.queues)
+        cast("Budget", entry) for entry in policy.guardrails if entry.rule == BUDGET and entry.covers(queue)
     )
 
 

@@ -17,7 +17,7 @@ from sharewarden.domain.stored import MINUTE
 from .facts import Facts, ShareChangeFacts, TrainingFacts
 
 Action = Literal["record", "notify", "lower-priority", "terminate"]
-#: What changes a job. The others are told, at most.
+#: What changes or ends a job. The others only tell.
 ACTING: frozenset[Action] = frozenset({"lower-priority", "terminate"})
 Scope = Literal["job", "share-change", "training"]
 Mode = Literal["shadow", "enforce"]
@@ -85,7 +85,7 @@ class Guardrail(Frozen):
 
     @model_validator(mode="after")
     def _makes_sense(self) -> Self:
-        if not self.acts and self.action in ("lower-priority", "terminate"):
+        if not self.acts and self.action in ACTING:
             raise PydanticCustomError(
                 "no_act",
                 "{rule} has nothing to act on, so {action} makes no sense: use record or notify",
