@@ -188,6 +188,14 @@ def test_a_version_is_found_and_comes_back_after_an_overwrite_and_a_deletion(sto
     assert store.keys() == ["step-1/a", "step-1/b"]
 
 
+def test_only_the_keys_that_were_asked_for_have_versions(store: Store) -> None:
+    store.versioned()
+    for key in ("a", "ab", "b"):
+        store.port.put(URI, key, b"1")
+    assert (store.port.versions(URI, ["a"]) or {}).keys() == {"a"}
+    assert (store.port.versions(URI, ["a", "b"]) or {}).keys() == {"a", "b"}
+
+
 def test_of_no_keys_there_are_no_versions(store: Store) -> None:
     store.versioned()
     assert store.port.versions(URI, []) == {}
