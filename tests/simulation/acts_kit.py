@@ -4,29 +4,53 @@ from __future__ import annotations
 
 from functools import partial
 
-from sharewarden.domain.acts import Act, begin, end
+from sharewarden.domain.acts import Act, begin, doubt, end
+from sharewarden.domain.decide import Decision
 from sharewarden.domain.policy import BlastRadius, Policy, QueuePolicy, SharePolicy
+from sharewarden.domain.record import JobRecord
+from sharewarden.domain.rules.base import Guardrail
+from sharewarden.domain.termination import open_terminations
 from sharewarden.usecases.change import change
 
 from tests.simulation.samples import JOB, described, state
 from tests.simulation.world import MINUTE, NOW, World, world
 
 GRACE = 10 * MINUTE
+#: The entry behind the terminations here. It never fires by itself: the tests begin and end its acts.
+GIANTS: Guardrail = Policy.model_validate(
+    {"guardrails": [{"rule": "max-instances-per-job", "name": "giants", "limit": 999, "action": "terminate"}]}
+).guardrails[0]
 #: Guardrails act, and bumps are not done.
-RULES_ONLY = Policy(queues={"ml-train-qm": QueuePolicy(mode="enforce")})
-PROTECTED = Policy(
-    queues={"ml-train-qm": QueuePolicy(mode="enforce", shares={"background": SharePolicy(protected=True)})}
+RULES_ONLY = Policy(queues={"ml-train-qm": QueuePolicy(mode="enforce")}, guardrails=(GIANTS,))
+PROTECTED = RULES_ONLY.model_copy(
+    update={
+        "queues": {
+            "ml-train-qm": QueuePolicy(mode="enforce", shares={"background": SharePolicy(protected=True)})
+        }
+    }
 )
 TEXT = "Sharewarden guardrail giants: asks for 9 instances"
 
 
 def lower(name: str = "a1", points: int = 50) -> Act:
-    return Act(id=name, kind="lower-priority", label="giants", reason="asks for 9 instances", points=points)
+    return Act(
+        id=name,
+        kind="lower-priority",
+        label="giants",
+        fingerprint="",
+        reason="asks for 9 instances",
+        points=points,
+    )
 
 
 def kill(name: str = "t1", not_before: int = NOW + GRACE) -> Act:
     return Act(
-        id=name, kind="terminate", label="giants", reason="asks for 9 instances", not_before=not_before
+        id=name,
+        kind="terminate",
+        label="giants",
+        fingerprint=GIANTS.fingerprint,
+        reason="asks for 9 instances",
+        not_before=not_before,
     )
 
 
@@ -38,6 +62,17 @@ def begins(one: World, act: Act, job: str = JOB) -> None:
 def ends(one: World, *names: str, job: str = JOB) -> None:
     policy, now = one.policies.current(), one.clock.now()
     change(one.runtime, job, partial(end, ids=frozenset(names), policy=policy, now=now))
+
+
+def still_broken(one: World, job: str = JOB) -> None:
+    """The rules behind the job's terminations speak of it again, as it is now."""
+
+    def spoken(record: JobRecord) -> Decision:
+        for wish in open_terminations(record.terminations):
+            record = doubt(record, wish.id, unsure=False)
+        return Decision(record=record)
+
+    change(one.runtime, job, spoken)
 
 
 def waiting(policy: Policy = RULES_ONLY, **update: object) -> World:

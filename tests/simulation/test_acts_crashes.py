@@ -12,7 +12,7 @@ from sharewarden.domain.termination import open_terminations
 from sharewarden.ports import Conflict, Runtime
 from sharewarden.usecases.apply import apply
 
-from tests.simulation.acts_kit import GRACE, RULES_ONLY, TEXT, begins, ends, kill, lower
+from tests.simulation.acts_kit import GRACE, RULES_ONLY, TEXT, begins, ends, kill, lower, still_broken
 from tests.simulation.faults import Hook, When, crash, lose, nothing, once, watched
 from tests.simulation.samples import FIRST, JOB, attempt_row, state
 from tests.simulation.test_loop_crashes import Story, outcome, told
@@ -143,7 +143,9 @@ def _raced(first: Act, second: Act, number: int, when: When) -> tuple[Story, boo
     runtime, calls = watched(story.plain, once(number, when, lambda: _tolerant(second, other)))
     _tolerant(first, _at(story, runtime))
     story.world.policies.policy = RULES_ONLY
-    _sweeps_on(story)
+    for _ in range(2):  # a sweep sees where the job stands, and its rule is broken there as well
+        still_broken(story.world)
+        _sweeps_on(story)
     _stops(story)
     story.settles()
     return story, calls.number >= number

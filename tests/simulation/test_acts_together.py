@@ -12,7 +12,7 @@ from sharewarden.domain.record import JobRecord
 from sharewarden.domain.termination import open_terminations
 from sharewarden.ports import Unavailable
 
-from tests.simulation.acts_kit import begins, ends, kill, lower
+from tests.simulation.acts_kit import GIANTS, begins, ends, kill, lower, still_broken
 from tests.simulation.faults import Crash
 from tests.simulation.test_loop_together import Days, _holds
 from tests.simulation.world import MINUTE, facts_of, reproduce, seeds, stored
@@ -30,6 +30,7 @@ class RuledDays(Days):
         self.one.policies.policy = Policy(
             queues={"ml-train-qm": rules},
             hold=4 * MINUTE,
+            guardrails=(GIANTS,),
             blast_radius=BlastRadius(acts=3, percent=100),
         )
 
@@ -38,6 +39,13 @@ class RuledDays(Days):
 
     def _advance(self, ms: int) -> None:
         super()._advance(ms if self.next is None else ms // 4)
+
+    def _sweep(self) -> None:
+        """It sees where each job stands, and what was broken is broken there as well."""
+        super()._sweep()
+        for item in stored(self.one.ledger, JobRecord):
+            with suppress(Crash, Unavailable):
+                still_broken(self.one, item.key)
 
     def _begin(self) -> None:
         self.asked += 1

@@ -270,7 +270,13 @@ def test_law_09_without_an_act_nothing_is_written() -> None:
 
 def test_what_stands_on_the_job() -> None:
     wish = TerminationWish(
-        id="t1", label="giants", reason="asks\nfor  9 instances", created_at=0, not_before=0
+        id="t1",
+        label="giants",
+        fingerprint="f",
+        reason="asks\nfor  9 instances",
+        situation="RUNNING",
+        created_at=0,
+        not_before=0,
     )
     assert wish.text == TEXT
     assert wish.is_on(TEXT)

@@ -13,7 +13,7 @@ from sharewarden.usecases.apply import apply
 from sharewarden.usecases.bump import BumpRequest, Refused, bump
 from sharewarden.usecases.drain import DrainRequest, Remaining, drain, standing
 
-from tests.simulation.acts_kit import begins, kill, lower
+from tests.simulation.acts_kit import RULES_ONLY, begins, kill, lower
 from tests.simulation.faults import Crash, crash, once, watched
 from tests.simulation.samples import JOB, described
 from tests.simulation.world import ENFORCE, MINUTE, NOW, QUEUE, World, facts_of, world
@@ -263,11 +263,13 @@ def test_a_termination_under_way_remains_until_batch_shows_it() -> None:
     one.sweep("adopts")
     begins(one, kill(not_before=NOW))
     one.sweep()
+    one.policies.policy = RULES_ONLY
     number_of_the_call = 6  # load, policy, Describe, load, commit
     runtime, calls = watched(one.runtime, once(number_of_the_call, "before", crash))
     with pytest.raises(Crash):
         apply(runtime, JOB, "t1")
     assert calls.names[-1] == "terminate"
+    one.policies.policy = ENFORCE
     (left,) = go(one)
     assert left.why.startswith("was to be terminated")
     one.clock.advance(3 * MINUTE)

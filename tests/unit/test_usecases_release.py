@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from sharewarden.domain.notice import Notice
@@ -179,7 +180,7 @@ def test_law_10_a_sweep_that_dies_in_the_release_is_made_up_for() -> None:
         one.clock.advance(5 * MINUTE)
         runtime, calls = watched(one.runtime, once(number, "after", crash))
         try:
-            World(one.clock, one.batch, one.ledger, one.wishes, one.policies, runtime).sweep("dies")
+            replace(one, runtime=runtime).sweep("dies")
         except Crash:
             one.apply_all()
         for _ in range(4):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 from sharewarden.domain.acts import doubt
@@ -12,11 +13,12 @@ from sharewarden.domain.priority import IN_FLIGHT, MOST_REFUSALS
 from sharewarden.domain.termination import find_open, under_way
 from sharewarden.intake import carry_out
 from sharewarden.messages import Poison
-from sharewarden.ports import Denied, Unavailable
+from sharewarden.ports import Denied, Runtime, Unavailable
 from sharewarden.usecases.apply import FRESH, apply
 from sharewarden.usecases.change import change
 
 from tests.simulation.acts_kit import (
+    GIANTS,
     GRACE,
     PROTECTED,
     RULES_ONLY,
@@ -26,12 +28,13 @@ from tests.simulation.acts_kit import (
     kill,
     lower,
     running,
+    still_broken,
     turn,
     waiting,
 )
 from tests.simulation.faults import Crash, When, crash, lose, nothing, once, watched
-from tests.simulation.samples import HOUR, JOB, described, state
-from tests.simulation.world import MINUTE, NOW, World, facts_of
+from tests.simulation.samples import HOUR, JOB, SECOND, described, state
+from tests.simulation.world import MINUTE, NOW, Json, World, facts_of
 
 
 def wanted(make: Callable[[], World] = waiting) -> World:
@@ -170,11 +173,94 @@ def test_a_termination_under_way_is_not_dropped_for_being_foreign() -> None:
     assert not facts_of(one.ledger, "wish-dropped")
 
 
-def test_a_requeued_job_is_the_same_job() -> None:
+@pytest.mark.parametrize(
+    ("make", "update"),
+    [
+        (running, {"status": "RUNNABLE", "preempted_count": 1}),
+        (running, {"status": "RUNNING", "scheduled_at": NOW, "attempt": SECOND}),
+        (waiting, {"status": "SCHEDULED", "scheduled_at": NOW}),
+    ],
+    ids=["requeued", "another attempt", "dispatched"],
+)
+def test_law_02_a_job_that_has_moved_on_waits_for_its_rule(
+    make: Callable[[], World], update: dict[str, object]
+) -> None:
+    """What was true of an attempt or of a state may not be so of the next one."""
+    one = wanted(make)
+    one.batch.tell(described(**update))
+    assert one.apply_all() == ["held"]
+    assert turn(one) == ["held"]
+    still_broken(one)
+    assert turn(one) == ["done"]
+    assert one.batch.terminations == [(JOB, TEXT)]
+
+
+OTHERS: dict[str, Json | None] = {
+    "removed": None,
+    "renamed": {"name": "colossi"},
+    "another limit": {"limit": 1000},
+    "in shadow": {"mode": "shadow"},
+    "only told": {"action": "notify"},
+    "of another queue": {"queues": ["other"]},
+    "of another share": {"shares": ["urgent"]},
+    "of another team": {"teams": ["serving"]},
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_law_09_what_the_policy_does_not_ask_for_any_longer_is_not_done(other: str) -> None:
+    """The policy was pushed between the release and ``apply``: the next sweep has not come yet."""
+    one = wanted()
+    update = OTHERS[other]
+    entries = [] if update is None else [GIANTS.model_dump() | update]
+    one.policies.policy = Policy.model_validate(RULES_ONLY.model_dump() | {"guardrails": entries})
+    assert one.apply_all() == ["held"]
+    assert one.batch.terminations == []
+    one.policies.policy = RULES_ONLY
+    assert turn(one) == ["done"]
+
+
+def test_law_03_while_a_strangers_priority_settles_nothing_is_done() -> None:
+    one = wanted()
+    one.batch.tell(described(priority=100))
+    assert one.apply_all() == ["drifting"]
+    assert turn(one) == ["done"]
+
+
+@pytest.mark.parametrize("how", ["crashed", "lost", "refused", "grew old"])
+def test_law_02_what_is_withdrawn_under_way_is_not_tried_again(how: str) -> None:
+    """The rule held again, or was taken out of the policy, before anybody knew what became of the call."""
     one = wanted(running)
-    one.batch.tell(described(status="RUNNABLE", preempted_count=1))
-    assert apply(one.runtime, JOB, "t1") == "done"
-    assert [fact.before for fact in facts_of(one.ledger, "terminated")] == ["RUNNABLE"]
+    runtime = {
+        "crashed": lambda: _calling(one, crash),
+        "lost": lambda: _calling(one, lose),
+        "refused": lambda: _calling(one, _refuse),
+        "grew old": lambda: watched(
+            one.runtime, once(_call("commit"), "after", lambda: _withdrawn(one, FRESH + 1))
+        )[0],
+    }[how]()
+    with suppress(Crash, Unavailable):
+        apply(runtime, JOB, "t1")
+    ends(one, "t1")
+    for _ in range(4):
+        turn(one)
+    assert one.batch.terminations == []
+    assert [wish.end for wish in one.record(JOB).terminations] == ["withdrawn"]
+    (dropped,) = facts_of(one.ledger, "wish-dropped")
+    assert "holds again" in dropped.reason
+
+
+def _refuse() -> None:
+    raise Denied("TerminateServiceJob: AccessDeniedException: no")
+
+
+def _calling(one: World, act: Callable[[], None]) -> Runtime:
+    return watched(one.runtime, once(_call("terminate"), "before", act))[0]
+
+
+def _withdrawn(one: World, after: int) -> None:
+    ends(one, "t1")
+    one.clock.advance(after)
 
 
 def test_an_act_that_ends_before_apply_comes_is_not_done() -> None:

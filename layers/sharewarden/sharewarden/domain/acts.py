@@ -8,8 +8,8 @@ from typing import Literal
 from .audit import rule_actor
 from .base import Frozen
 from .boosts import ended_boosts, is_settled, wish_again
-from .decide import Decision, with_ledger
-from .facts import boost_ended_fact, termination_dropped_fact
+from .decide import Decision, drop_withdrawn, with_ledger
+from .facts import boost_ended_fact
 from .observation import TERMINAL
 from .policy import Policy
 from .priority import MOST_LIVE_DEMOTIONS, Boost, PriorityLedger, demotions, end_boosts, with_boost
@@ -26,6 +26,8 @@ class Act(Frozen):
     kind: Literal["lower-priority", "terminate"]
     label: str
     """The guardrail's name."""
+    fingerprint: str
+    """Of the exact entry."""
     reason: str
     points: int = 0
     """By how much ``lower-priority`` lowers."""
@@ -62,24 +64,37 @@ def doubt(record: JobRecord, act: str, *, unsure: bool) -> JobRecord:
 
     A demotion goes on meanwhile: it can be taken back. Unknown ids are ignored.
     """
-    return record.model_copy(update={"terminations": changed(record.terminations, act, unsure=unsure)})
+    known = {"unsure": True} if unsure else {"unsure": False, "situation": situation(record)}
+    return record.model_copy(update={"terminations": changed(record.terminations, act, **known)})
+
+
+def situation(record: JobRecord) -> str:
+    """What a rule's word on a job holds for: the next state or attempt of it may well be in order."""
+    attempts = record.attempts
+    newest = (str(len(attempts)), attempts[-1].training_job) if attempts else ()
+    return " ".join((status(record), *newest))
 
 
 def withdraw_terminations(
     record: JobRecord, ids: frozenset[str], why: str, policy: Policy, now: int
 ) -> Decision:
-    """The record without those terminations, as far as they were not sent."""
+    """The record without those terminations; one that was sent goes if it turns out to have had no effect."""
     wishes = record.terminations
-    mine = [wish for wish in open_terminations(wishes) if wish.id in ids and wish.sent_at is None]
+    mine = [wish for wish in open_terminations(wishes) if wish.id in ids and wish.withdrawn_at is None]
     for wish in mine:
-        wishes = changed(wishes, wish.id, end="withdrawn", ended_at=now)
-    facts = tuple(termination_dropped_fact(record, wish, why, policy, now) for wish in mine)
-    return Decision(record=record.model_copy(update={"terminations": wishes}), facts=facts)
+        wishes = changed(wishes, wish.id, withdrawn_at=now, withdrawn=why)
+    return drop_withdrawn(record.model_copy(update={"terminations": wishes}), policy)
 
 
 def _with_termination(record: JobRecord, act: Act, now: int) -> JobRecord:
     wish = TerminationWish(
-        id=act.id, label=act.label, reason=act.reason, created_at=now, not_before=act.not_before
+        id=act.id,
+        label=act.label,
+        fingerprint=act.fingerprint,
+        reason=act.reason,
+        situation=situation(record),
+        created_at=now,
+        not_before=act.not_before,
     )
     return record.model_copy(update={"terminations": with_termination(record.terminations, wish)})
 

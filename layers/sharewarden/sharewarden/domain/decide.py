@@ -15,6 +15,7 @@ from .facts import (
     priority_fact,
     reopened_fact,
     terminated_fact,
+    termination_dropped_fact,
 )
 from .notice import Notice
 from .observation import JobDescription
@@ -24,9 +25,11 @@ from .record import JobRecord, absorb, settle_end
 from .termination import (
     Terminations,
     TerminationWish,
+    changed,
     end_open,
     read_terminations,
     settle_terminations,
+    withdrawn_terminations,
 )
 
 #: One commit holds a hundred actions, and a sweep decides twice before it: of two facts each, these leave
@@ -110,6 +113,16 @@ def let_go(record: JobRecord, policy: Policy, at: int) -> Decision:
     return Decision(record=record, facts=tuple(boost_ended_fact(record, boost, policy) for boost in ended))
 
 
+def drop_withdrawn(record: JobRecord, policy: Policy) -> Decision:
+    """The record without the terminations that are not wanted any more, as far as none is under way."""
+    wishes, facts = record.terminations, []
+    for wish in withdrawn_terminations(wishes):
+        at = wish.withdrawn_at or 0
+        wishes = changed(wishes, wish.id, end="withdrawn", ended_at=at)
+        facts.append(termination_dropped_fact(record, wish, wish.withdrawn, policy, at))
+    return Decision(record=record.model_copy(update={"terminations": wishes}), facts=tuple(facts))
+
+
 def _preemptions(record: JobRecord, policy: Policy) -> Decision:
     """A preemption is on record once its stop time is known."""
     due = [
@@ -155,6 +168,7 @@ def _boosts_of_ended(record: JobRecord, policy: Policy) -> Decision:
 _STEPS: tuple[Callable[[JobRecord, Policy], Decision], ...] = (
     _preemptions,
     _termination_of_ended,
+    drop_withdrawn,
     _end,
     _boosts_of_ended,
 )

@@ -219,6 +219,7 @@ def _act_of(mark: Mark, entry: Guardrail, verdict: Fires) -> Act | None:
         id="#".join((mark.label, mark.fingerprint, mark.subject, str(mark.count))),
         kind=mark.action,
         label=mark.label,
+        fingerprint=mark.fingerprint,
         reason=verdict.text,
         points=entry.points if mark.action == "lower-priority" else 0,
         not_before=mark.since + entry.grace if mark.action == "terminate" else 0,

@@ -180,6 +180,15 @@ class Policy(Frozen):
             if entry.action in ACTING and entry.covers(queue) and self.mode(entry, queue) == "enforce"
         )
 
+    def enforced(
+        self, queue: str, label: str, action: Literal["lower-priority", "terminate"]
+    ) -> Guardrail | None:
+        """The guardrail of that name, if it does that to jobs of the queue."""
+        entry = next((entry for entry in self.guardrails if entry.label == label), None)
+        if entry is None or entry.action != action or not entry.covers(queue):
+            return None
+        return entry if self.mode(entry, queue) == "enforce" else None
+
     def share(self, queue: str, share: str | None) -> SharePolicy:
         """The rules of a share, or the defaults."""
         return self.queue(queue).shares.get(share or "", SharePolicy())

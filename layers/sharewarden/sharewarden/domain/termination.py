@@ -27,7 +27,11 @@ class TerminationWish(Frozen):
 
     id: str
     label: str
+    fingerprint: str
+    """Of the exact entry of the policy that asks for it."""
     reason: str
+    situation: str
+    """State and attempt of the job when its rule last spoke: in another one the rule is asked again first."""
     created_at: int
     not_before: int
     """The grace: nothing is done earlier."""
@@ -38,6 +42,10 @@ class TerminationWish(Frozen):
     refusals: int = 0
     unsure: bool = False
     """Its rule could not be decided at the last look: nothing is done on an earlier word."""
+    withdrawn_at: int | None = None
+    """Since when it is not wanted any more, and ``withdrawn`` why. One that was sent before may still take
+    effect; if it did not, it is not tried again."""
+    withdrawn: str = ""
     sent_at: int | None = None
     """Since when it is under way: committed before the call, and its outcome is not known yet."""
     found: str | None = None
@@ -87,7 +95,7 @@ def due_terminations(wishes: Terminations, now: int) -> Terminations:
     return tuple(
         wish
         for wish in open_terminations(wishes)
-        if wish.sent_at is None and wish.not_before <= now and not wish.unsure
+        if wish.sent_at is None and wish.withdrawn_at is None and wish.not_before <= now and not wish.unsure
     )
 
 
@@ -103,6 +111,13 @@ def with_termination(wishes: Terminations, wish: TerminationWish) -> Termination
 def changed(wishes: Terminations, act: str, **update: object) -> Terminations:
     """The wishes with that one changed."""
     return tuple(wish.model_copy(update=update) if wish.id == act else wish for wish in wishes)
+
+
+def withdrawn_terminations(wishes: Terminations) -> Terminations:
+    """Those that are not wanted any more and are not, or no longer, under way."""
+    return tuple(
+        wish for wish in open_terminations(wishes) if wish.sent_at is None and wish.withdrawn_at is not None
+    )
 
 
 def end_open(wishes: Terminations, why: TerminationEnd, at: int) -> Terminations:

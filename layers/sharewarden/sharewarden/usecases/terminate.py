@@ -1,13 +1,16 @@
 """The termination that a guardrail asks for, as ``apply`` carries it out.
 
 The rule is not decided again here: a sweep decides it each time, and withdraws the wish once it holds again.
+So its word counts only as long as the policy asks for the same, of a job in the same situation.
 """
 
 from dataclasses import dataclass
 from typing import Literal, Self
 
+from sharewarden.domain.acts import situation
+from sharewarden.domain.base import last_part
 from sharewarden.domain.decide import Decision, decide_read
-from sharewarden.domain.facts import terminated_fact, termination_dropped_fact
+from sharewarden.domain.facts import team, terminated_fact, termination_dropped_fact
 from sharewarden.domain.observation import TERMINAL, JobDescription
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.priority import MOST_REFUSALS
@@ -43,8 +46,9 @@ class Terminate:
             return decision, "settled"
         if under_way(wishes) is not None:
             return decision, "busy"
-        protected = policy.share(description.queue, description.share).protected
-        if now < wish.not_before or wish.unsure or protected:
+        if decision.record.priority.suspect is not None:  # somebody else is at the job
+            return decision, "drifting"
+        if now < wish.not_before or wish.unsure or not _stands(wish, decision.record, policy):
             return decision, "held"
         if now > wish.not_after:  # a message that came late: the next sweep gives it again
             return decision, "expired"
@@ -86,6 +90,15 @@ class Terminate:
         if self._sent(record) is None:
             return Decision(record=record)
         return _with(Decision(record=record), self.wish.id, sent_at=None, found=None, **update)
+
+
+def _stands(wish: TerminationWish, record: JobRecord, policy: Policy) -> bool:
+    """Whether the policy asks for it now, and the word of its rule was about the job as it is."""
+    entry = policy.enforced(record.queue, wish.label, "terminate")
+    if entry is None or entry.fingerprint != wish.fingerprint or wish.situation != situation(record):
+        return False
+    spared = record.adopted or policy.share(record.queue, record.share).protected
+    return not spared and entry.concerns(last_part(record.queue), record.share, team(record, policy))
 
 
 def _with(decision: Decision, act: str, **update: object) -> Decision:
