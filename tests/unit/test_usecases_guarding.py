@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from sharewarden.domain.notice import Notice
 from sharewarden.domain.observation import Status
-from sharewarden.domain.others import guard_training
+from sharewarden.domain.other_scopes import guard_training
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.rules.base import Guardrail, Verdict

@@ -20,11 +20,11 @@ from sharewarden.domain.record import absorb, new_record
 from sharewarden.domain.rules.facts import Facts
 from sharewarden.ports import Unavailable
 
+from .batch_answers import told_job, told_shares
 from .memory import MemoryClock
 from .policy.problems import hint
 from .policy.trial import Finding, Outcome, try_job
 from .policy_file import load_policy
-from .told import told_job, told_shares
 
 #: Bytes that Batch takes of a payload and of a whole request (Batch user guide, service quotas).
 LARGEST_PAYLOAD, LARGEST_REQUEST = 10 * 1024, 30 * 1024
@@ -158,7 +158,7 @@ def read_request(request: Mapping[str, Any]) -> dict[str, Any]:
     if faults.has_errors():
         raise BadRequest(*(f"SubmitServiceJob: {line}" for line in faults.generate_report().splitlines()))
     _check_payload(complete["serviceRequestPayload"])
-    if well_formed(complete) is not complete:
+    if well_formed(complete) != complete:
         raise BadRequest(
             "SubmitServiceJob: half a character (a lone surrogate) in a text: write the whole one"
         )

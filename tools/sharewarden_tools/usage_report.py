@@ -109,6 +109,5 @@ def _budgets(policy: Policy, queue: str, team: str, usage: Usage, period: Period
     for entry in budgets(policy, queue):
         if entry.period != period or (entry.teams and team not in entry.teams):
             continue
-        for of, limit in (("total", entry.total), ("owned", entry.owned), ("borrowed", entry.borrowed)):
-            if limit is not None:
-                yield Budget(guardrail=entry.label, of=of, limit=limit, used=used[of])
+        for of, limit in entry.limits.items():
+            yield Budget(guardrail=entry.label, of=of, limit=limit, used=used[of])

@@ -28,6 +28,11 @@ class BadInput(Exception):
         self.lines = lines
 
 
+def unreadable(file: object, error: OSError) -> BadInput:
+    """What to raise for a file that cannot be opened or read."""
+    return BadInput(f"{file}: {(error.strerror or str(error)).lower()}")
+
+
 def plain(text: str) -> str:
     """The text on one line and without power over a terminal: a line feed becomes ``\\n``, escape ``\\x1b``.
 

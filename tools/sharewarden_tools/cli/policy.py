@@ -14,7 +14,7 @@ from sharewarden_tools.policy.yaml_text import STDIN, Document, read_file
 from sharewarden_tools.policy_file import BadPolicy, Checked, check_policy, load_policy
 from sharewarden_tools.submission import BadRequest
 
-from .output import OK, REFUSED, BadInput, note, print_json, say
+from .output import OK, REFUSED, BadInput, note, print_json, say, unreadable
 
 
 def check(file: Path, *, as_json: bool) -> int:
@@ -22,7 +22,7 @@ def check(file: Path, *, as_json: bool) -> int:
     try:
         checked = check_policy(file)
     except OSError as error:
-        raise BadInput(f"{file}: {(error.strerror or str(error)).lower()}") from error
+        raise unreadable(file, error) from error
     if as_json:
         print_json(_check_json(file, checked))
     else:
@@ -71,7 +71,7 @@ def _tried(file: Path, cases: Path) -> _Tried:
     except BadRequest as error:
         raise BadInput(*(f"{cases}: {line}" for line in error.lines)) from error
     except OSError as error:
-        raise BadInput(f"{error.filename}: {(error.strerror or str(error)).lower()}") from error
+        raise unreadable(error.filename, error) from error
 
 
 def _result_lines(tried: _Tried, result: Result) -> list[str]:

@@ -12,7 +12,7 @@ from sharewarden.domain.base import last_part
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.policy_version import PolicyVersion
 from sharewarden.usecases.bump import Refused
-from sharewarden.usecases.push_policy import Pushed, PushRequest, push, refuse_unfit
+from sharewarden.usecases.push_policy import LONGEST_MESSAGE, Pushed, PushRequest, push, refuse_unfit
 
 from sharewarden_tools.operations.site import Site
 from sharewarden_tools.policy.problems import BadFile
@@ -22,11 +22,8 @@ from sharewarden_tools.policy_file import check_document
 from sharewarden_tools.template import load_template
 
 from .confirm import confirmed
-from .output import OK, REFUSED, BadInput, full_time, note, print_json, say
+from .output import OK, REFUSED, BadInput, full_time, note, print_json, say, unreadable
 from .policy_show import find, in_force, store_of
-
-#: As PushRequest has it.
-LONGEST_MESSAGE = 500
 
 
 class Asked(NamedTuple):
@@ -70,7 +67,7 @@ def read_written(file: Path) -> Written:
     except BadFile as error:
         raise BadInput(*error.lines) from error
     except OSError as error:
-        raise BadInput(f"{file}: {(error.strerror or str(error)).lower()}") from error
+        raise unreadable(file, error) from error
     lines = [problem.line(str(file)) for problem in checked.problems]
     if checked.policy is None:
         raise BadInput(*lines)

@@ -17,7 +17,7 @@ from sharewarden_tools.policy_file import BadPolicy, load_policy
 from sharewarden_tools.submission import BadRequest, check_submission, read_shares
 
 from .deployment import Deployment, open_deployment
-from .output import OK, REFUSED, BadInput, print_json, say
+from .output import OK, REFUSED, BadInput, print_json, say, unreadable
 
 
 class Sources(NamedTuple):
@@ -84,7 +84,7 @@ def _mapping(file: Path) -> dict[str, Any]:
     try:
         value = _value(file, read_bytes(file))
     except OSError as error:
-        raise BadInput(f"{file}: {(error.strerror or str(error)).lower()}") from error
+        raise unreadable(file, error) from error
     except BadText as error:
         raise BadInput(*BadFile(str(file), error.problems).lines) from error
     if not isinstance(value, dict):

@@ -20,6 +20,7 @@ from sharewarden.intake import take_in
 from sharewarden.ports import Runtime, Unavailable
 from sharewarden.usecases.react import Reaction
 
+from sharewarden_tools.batch_answers import told_job
 from sharewarden_tools.memory import (
     MemoryBatch,
     MemoryClock,
@@ -30,9 +31,8 @@ from sharewarden_tools.memory import (
     MemoryWishQueue,
 )
 from sharewarden_tools.memory_objects import MemoryCheckpoints
-from sharewarden_tools.told import told_job
 
-from .output import OK, BadInput, full_time, print_json, record_line, say
+from .output import OK, BadInput, full_time, print_json, record_line, say, unreadable
 
 #: The largest message that SQS carries (SQS quotas); an event on its way to react is one.
 LARGEST = 1_048_576
@@ -103,7 +103,7 @@ def _read(file: Path) -> tuple[str, Mapping[str, Any]]:
         with nullcontext(sys.stdin.buffer) if file == STDIN else file.open("rb") as opened:
             data = opened.read(LARGEST + 1)
     except OSError as error:
-        raise BadInput(f"{file}: {(error.strerror or str(error)).lower()}") from error
+        raise unreadable(file, error) from error
     if len(data) > LARGEST:
         raise BadInput(f"{file}: larger than {LARGEST} bytes, which no event can be")
     try:

@@ -22,7 +22,7 @@ from sharewarden_tools.usage_report import Budget, Frame, Row, other_budgets, ro
 
 from .audit import parse_since
 from .deployment import Deployment
-from .output import OK, BadInput, full_time, note, print_json, say
+from .output import OK, BadInput, full_time, note, print_json, say, unreadable
 
 
 class Asked(NamedTuple):
@@ -56,7 +56,7 @@ def _prices(path: Path) -> Prices:
     try:
         return load_prices(path)
     except OSError as error:
-        raise BadInput(f"{path}: {(error.strerror or str(error)).lower()}") from error
+        raise unreadable(path, error) from error
     except BadFile as error:
         raise BadInput(*error.lines) from error
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from sharewarden.domain.audit import AuditFact
 from sharewarden.domain.guardrails import decided, guard
 from sharewarden.domain.marks import standing
-from sharewarden.domain.others import Found, guard_change, guard_training
+from sharewarden.domain.other_scopes import Found, guard_change, guard_training
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.record import JobRecord, Snapshot
 from sharewarden.domain.rules.base import ACTING, Action, Guardrail, Mode, Scope, Unknown, Verdict

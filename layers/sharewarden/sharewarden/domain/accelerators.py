@@ -10,12 +10,16 @@ def gpus_per_instance(instance_type: str | None) -> int | None:
     return None if instance_type is None else _table().get(instance_type)
 
 
+def gpus_of(instance_type: str | None, instances: int | None) -> int | None:
+    """GPUs of so many instances; None when the type or the number is not known."""
+    gpus = gpus_per_instance(instance_type)
+    return None if gpus is None or instances is None else gpus * instances
+
+
 def gpu_seconds(instance_type: str | None, instances: int | None, duration_ms: int) -> float | None:
     """GPUs x seconds of ``instances`` instances; None when the type or the number is not known."""
-    gpus = gpus_per_instance(instance_type)
-    if gpus is None or instances is None:
-        return None
-    return gpus * instances * max(0, duration_ms) / 1000
+    gpus = gpus_of(instance_type, instances)
+    return None if gpus is None else gpus * max(0, duration_ms) / 1000
 
 
 def table_source() -> str:

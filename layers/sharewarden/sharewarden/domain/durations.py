@@ -36,6 +36,11 @@ def format_duration(ms: int) -> str:
     return " ".join(shown) or "0 s"
 
 
+def whole_seconds(ms: int | None) -> int | None:
+    """Whole seconds, as rules read durations; None, which is not known, stays None."""
+    return None if ms is None else ms // 1000
+
+
 def _to_ms(value: object) -> object:
     return parse_duration(value) if isinstance(value, str) else value
 

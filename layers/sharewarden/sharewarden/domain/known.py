@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from itertools import takewhile
 
-from .accelerators import gpus_per_instance
+from .accelerators import gpus_of
 from .attempts import Attempt
 from .base import Frozen, last_part
-from .durations import parse_duration
+from .durations import parse_duration, whole_seconds
 from .facts import team
 from .observation import DISPATCHED, TERMINAL, ShareDescription, Status
 from .policy import Policy
@@ -93,8 +93,8 @@ def sla_facts(job: JobFacts, policy: Policy) -> SlaFacts | None:
     return SlaFacts(
         name=job.sla,
         granted=None if job.team is None else job.sla in granted,
-        start_within=_seconds(known.start_within),
-        restart_within=_seconds(known.restart_within),
+        start_within=whole_seconds(known.start_within),
+        restart_within=whole_seconds(known.restart_within),
     )
 
 
@@ -132,7 +132,6 @@ def runtime_of(text: str | None) -> int | None:
 
 def _job(record: JobRecord, policy: Policy, now: int) -> JobFacts:
     tags, names, state = dict(record.tags), policy.tags, status(record)
-    gpus, described = gpus_per_instance(record.instance_type), record.snapshot is not None
     running = _since(running_since(record), now)
     return JobFacts(
         id=record.job,
@@ -159,15 +158,15 @@ def _job(record: JobRecord, policy: Policy, now: int) -> JobFacts:
         drifted=record.drifted,
         instance_type=record.instance_type,
         instances=record.instance_count,
-        gpus=None if gpus is None or record.instance_count is None else gpus * record.instance_count,
+        gpus=gpus_of(record.instance_type, record.instance_count),
         preemptions=max(record.preempted_count, sum(one.preempted for one in record.attempts)),
-        preemption_retries=_retries(record) if described else None,
-        max_runtime=_seconds(record.max_runtime),
+        preemption_retries=_retries(record),
+        max_runtime=whole_seconds(record.max_runtime),
         checkpoint_uri=record.checkpoint_uri,
         role=record.role,
         blocked=_blocked(record),
-        checkpoint_age=_seconds(_checkpoint_age(record)),
-        save_interval=_seconds(usual_interval(record.saves)),
+        checkpoint_age=whole_seconds(_checkpoint_age(record)),
+        save_interval=whole_seconds(usual_interval(record.saves)),
     )
 
 
@@ -237,7 +236,10 @@ def _tags_are_settled(record: JobRecord) -> bool:
     return read is not None and read.read_at >= record.created_at + TAGS_SETTLE
 
 
-def _retries(record: JobRecord) -> int:
+def _retries(record: JobRecord) -> int | None:
+    """None until Batch was asked: it names no number when there is no limit."""
+    if record.snapshot is None:
+        return None
     return ENDLESS if record.preemption_retries is None else record.preemption_retries
 
 
@@ -256,8 +258,4 @@ def _lent(lenders: list[ShareDescription] | None, unit: str) -> int | None:
 
 
 def _since(then: int | None, now: int) -> int | None:
-    return None if then is None else max(0, now - then) // SECOND
-
-
-def _seconds(duration: int | None) -> int | None:
-    return None if duration is None else duration // SECOND
+    return None if then is None else whole_seconds(max(0, now - then))

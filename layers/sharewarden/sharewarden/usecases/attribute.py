@@ -4,7 +4,7 @@ from sharewarden.domain.audit import AuditFact, subject_key
 from sharewarden.domain.base import in_same_account, last_part
 from sharewarden.domain.facts import job_fact
 from sharewarden.domain.observation import ApiCallObservation
-from sharewarden.domain.others import Found, guard_change
+from sharewarden.domain.other_scopes import Found, guard_change
 from sharewarden.domain.record import JobRecord, absorb, new_record
 from sharewarden.domain.rules.facts import ShareChangeFacts
 from sharewarden.domain.share import FoundChange, ShareRecord, found_at, judged, told_of

@@ -8,7 +8,7 @@ from sharewarden.domain.record import JobRecord
 from sharewarden.domain.stored import Stored
 from sharewarden.ports import Conflict, Runtime, Unavailable
 
-from .tell import send, untold
+from .tell import send, unrecorded
 from .untraced import begin
 from .usage import booked
 
@@ -41,7 +41,7 @@ def change(
 
 def commit(runtime: Runtime, decision: Decision, beside: Sequence[Stored] = ()) -> None:
     """Keep the decision whole, and ask for the delivery of its notices. Raises Conflict, Unavailable."""
-    notices = untold(runtime, decision.notices)
+    notices = unrecorded(runtime, decision.notices)
     runtime.ledger.commit([decision.record, *beside, *notices], decision.facts, runtime.clock.now())
     send(runtime, notices)
 

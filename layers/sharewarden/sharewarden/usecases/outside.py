@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 
-from sharewarden.domain.accelerators import gpus_per_instance
+from sharewarden.domain.accelerators import gpus_of
 from sharewarden.domain.audit import AuditFact
 from sharewarden.domain.base import last_part
 from sharewarden.domain.observation import TrainingObservation
-from sharewarden.domain.others import Found, guard_training, has_scope
+from sharewarden.domain.other_scopes import Found, guard_training, has_scope
 from sharewarden.domain.rules.facts import TrainingFacts
 from sharewarden.domain.stored import Stored
 from sharewarden.ports import Runtime
 
 from .guarding import FailedRules, known_shares
-from .tell import send, untold
+from .tell import send, unrecorded
 
 #: Batch's own role may create training jobs of no other names (AWSBatchServiceRolePolicyForSageMaker).
 OF_BATCH = "awsbatch"
@@ -32,7 +32,6 @@ def found_outside(runtime: Runtime, seen: TrainingObservation) -> tuple[AuditFac
     if not has_scope(policy, "training"):
         return ()
     types = {queue: _types(runtime, queue) for queue in sorted(runtime.queues)}
-    gpus = gpus_per_instance(seen.instance_type)
     facts = TrainingFacts(
         now=seen.at,
         name=last_part(seen.training_job),
@@ -40,7 +39,7 @@ def found_outside(runtime: Runtime, seen: TrainingObservation) -> tuple[AuditFac
         status=seen.status,
         instance_type=seen.instance_type,
         instances=seen.instance_count,
-        gpus=None if gpus is None or seen.instance_count is None else gpus * seen.instance_count,
+        gpus=gpus_of(seen.instance_type, seen.instance_count),
         pool_types=frozenset(),
     )
     found = guard_training(facts, types, policy, FailedRules())
@@ -50,7 +49,7 @@ def found_outside(runtime: Runtime, seen: TrainingObservation) -> tuple[AuditFac
 
 def commit_found(runtime: Runtime, items: Sequence[Stored], facts: Sequence[AuditFact], found: Found) -> None:
     """Keep what was seen with what was found in it, and tell people. Raises Conflict, Unavailable."""
-    notices = untold(runtime, found.notices)
+    notices = unrecorded(runtime, found.notices)
     now = runtime.clock.now()
     if items or facts or found.facts:
         runtime.ledger.commit([*items, *notices], [*facts, *found.facts], now)

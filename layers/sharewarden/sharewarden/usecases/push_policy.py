@@ -15,6 +15,8 @@ from .bump import Refused
 
 #: Bytes of the policy, as written and as JSON together: an item of DynamoDB ends at 400 KB.
 MAX_BYTES = 300 * 1024
+#: Characters of what the pusher says of it.
+LONGEST_MESSAGE = 500
 #: How often a push is tried that met another transaction of which nothing remains.
 ATTEMPTS = 3
 
@@ -25,7 +27,7 @@ class PushRequest(Frozen):
     policy: Policy
     text: str
     author: str = Field(min_length=1)
-    message: str = Field(default="", max_length=500)
+    message: str = Field(default="", max_length=LONGEST_MESSAGE)
 
 
 class Pushed(Frozen):

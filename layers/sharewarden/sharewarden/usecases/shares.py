@@ -8,7 +8,7 @@ from sharewarden.domain.base import last_part
 from sharewarden.domain.guardrails import Failed
 from sharewarden.domain.known import KnownShares
 from sharewarden.domain.observation import ShareDescription
-from sharewarden.domain.others import Found, guard_change, has_scope
+from sharewarden.domain.other_scopes import Found, guard_change, has_scope
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.rules.facts import ShareChangeFacts
 from sharewarden.domain.share import KEPT_CHANGES, FoundChange, ShareRecord, content_hash, judged, unjudged

@@ -7,7 +7,7 @@ from sharewarden.domain.notice import Notice
 from sharewarden.ports import Runtime, Unavailable
 
 
-def untold(runtime: Runtime, notices: Iterable[Notice]) -> list[Notice]:
+def unrecorded(runtime: Runtime, notices: Iterable[Notice]) -> list[Notice]:
     """Those that are not on record yet: what many jobs show is told once. Raises Unavailable."""
     return [notice for notice in notices if runtime.ledger.load(Notice, notice.key) is None]
 

@@ -29,13 +29,19 @@ class Rule(Guardrail):
 
     @model_validator(mode="after")
     def _limits_something(self) -> Self:
-        if self.total is None and self.owned is None and self.borrowed is None:
+        if not self.limits:
             raise ValueError("gpu-hour-budget needs a limit: total, owned or borrowed, such as total: 2000")
         return self
 
     @property
     def gpu_periods(self) -> tuple[Period, ...]:
         return (self.period,)
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """The limits that are given, in GPU-hours, of ``total``, ``owned`` and ``borrowed``."""
+        given = {"total": self.total, "owned": self.owned, "borrowed": self.borrowed}
+        return {of: limit for of, limit in given.items() if limit is not None}
 
     def decide(self, facts: Facts) -> Verdict:
         if facts.team is None:
@@ -49,12 +55,7 @@ class Rule(Guardrail):
 
     def _spent(self, used: dict[str, float]) -> dict[str, tuple[float, float]]:
         """The hours and the limit of each limit that is reached."""
-        limits: dict[str, float | None] = {kind: getattr(self, kind) for kind in used}
-        return {
-            kind: (hours, limit)
-            for kind, hours in used.items()
-            if (limit := limits[kind]) is not None and hours >= limit
-        }
+        return {of: (used[of], limit) for of, limit in self.limits.items() if used[of] >= limit}
 
     def _fires(self, facts: Facts, team: TeamFacts, spent: dict[str, tuple[float, float]]) -> Fires:
         days = period_days(self.period, facts.now)

@@ -4,7 +4,7 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from sharewarden.domain.durations import Duration, format_duration
+from sharewarden.domain.durations import Duration, format_duration, whole_seconds
 from sharewarden.domain.stored import SECOND
 
 from .base import Fires, Guardrail, Unknown, Verdict
@@ -27,7 +27,7 @@ class Rule(Guardrail):
         job = facts.job
         if job.status != "RUNNING" or job.checkpoint_uri is None:
             return None
-        usual = job.save_interval if job.save_interval is not None else _seconds(self.interval)
+        usual = job.save_interval if job.save_interval is not None else whole_seconds(self.interval)
         if job.checkpoint_age is None or usual is None:
             return Unknown(what="job.checkpoint_age" if job.checkpoint_age is None else "job.save_interval")
         return self._fires(job.checkpoint_age, usual) if job.checkpoint_age > self.times * usual else None
@@ -38,7 +38,3 @@ class Rule(Guardrail):
             f" {format_duration(usual * SECOND)}: look whether it still saves to its S3Uri",
             figures={"age": age, "interval": usual, "times": self.times},
         )
-
-
-def _seconds(duration: int | None) -> int | None:
-    return None if duration is None else duration // SECOND

@@ -1,6 +1,7 @@
-"""Guardrails on what is no job of a queue: changed quota shares, and training jobs started around the queues.
+"""Guardrails on what is no job of a queue (scopes ``share-change`` and ``training``).
 
-Nothing is remembered of them: the natural key of what happened makes a finding one. Nothing is done, either.
+Changed quota shares, and training jobs that were started around the queues. Nothing is remembered of them: the
+natural key of what happened makes a finding one. Nothing is done, either.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
