@@ -68,8 +68,8 @@ FUNCTIONS: dict[str, dict[str, str]] = {
         "State": "dynamodb:GetItem dynamodb:PutItem",
         "State/index/open": "dynamodb:Query",
         "Audit": "dynamodb:PutItem",
-        **{bucket: "s3:ListBucket" for bucket in BUCKETS},
-        **{manifest: "s3:GetObject" for manifest in MANIFESTS},
+        **dict.fromkeys(BUCKETS, "s3:ListBucket"),
+        **dict.fromkeys(MANIFESTS, "s3:GetObject"),
         "WatchLog": LOG,
     },
     "AuditGuard": {

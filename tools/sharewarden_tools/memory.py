@@ -288,7 +288,7 @@ class MemoryBatch:
         self.tell(known.model_copy(update={"priority": priority}))
 
     def terminate(self, job: str, reason: str) -> None:
-        """A waiting job fails at once; of a dispatched one the request is noted, and its end is yours to tell."""
+        """A waiting job fails at once; of a dispatched one the request is noted; its end is yours to tell."""
         self._reach()
         known = self.descriptions.get(last_part(job))
         if known is None:

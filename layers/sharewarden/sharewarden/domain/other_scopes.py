@@ -1,7 +1,7 @@
 """Guardrails on what is no job of a queue (scopes ``share-change`` and ``training``).
 
-Changed quota shares, and training jobs that were started around the queues. Nothing is remembered of them: the
-natural key of what happened makes a finding one. Nothing is done, either.
+Changed quota shares, and training jobs that were started around the queues. Nothing is remembered of them:
+the natural key of what happened makes a finding one. Nothing is done, either.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
