@@ -282,6 +282,8 @@ def test_what_stands_on_the_job() -> None:
     assert wish.is_on(TEXT)
     assert not wish.is_on("Sharewarden guardrail giants-2: asks for 9 instances")
     assert not wish.is_on(None)
+    spaced = wish.model_copy(update={"label": "too  many spaces"})
+    assert spaced.is_on(spaced.text)
     endless = wish.model_copy(update={"reason": "x" * 500, "label": "l" * 300})
     assert len(endless.text) == LONGEST_TEXT
     assert endless.is_on(endless.text)

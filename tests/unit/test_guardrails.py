@@ -21,6 +21,8 @@ from sharewarden.domain.termination import MOST_OPEN, due_terminations
 from tests.simulation.samples import JOB, described
 from tests.simulation.world import NOW, QUEUE
 
+TEXT = "is wrong"
+
 
 class Says(Guardrail):
     """A rule that says what the job's tag ``project`` says: ``fires <subject> <about> <only told>``."""
@@ -36,7 +38,7 @@ class Says(Guardrail):
         if word == "holds":
             return None
         subject, about, told = (*more, *("", "job", "")[len(more) :])
-        return Fires(text="is wrong", subject=subject, about=about, only_told=bool(told))
+        return Fires(text=TEXT, subject=subject, about=about, only_told=bool(told))
 
 
 def policy(
@@ -140,6 +142,15 @@ def test_an_act_begins_with_its_finding() -> None:
     (wish,) = ended.record.terminations
     assert (wish.not_before, wish.reason) == (NOW + 5 * MINUTE, "is wrong")
     assert wish.id == standing(ended.record.marks)[0].act
+
+
+@pytest.mark.parametrize("action", ["terminate", "lower-priority"])
+def test_an_act_keeps_so_much_of_a_long_text(action: Action, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record holds dozens of acts, and an item of DynamoDB 400 KB."""
+    monkeypatch.setattr(f"{__name__}.TEXT", "x" * 100_000)
+    decision = decided(job("fires"), policy(Says(action=action)))
+    assert len(decision.facts[0].reason) == 100_000
+    assert len(decision.record.model_dump_json()) < 10_000
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 from pydantic import ValidationError
+from sharewarden.domain.audit import subject_key
+from sharewarden.domain.expressions import expression
 from sharewarden.domain.policy import Band, Policy, QueuePolicy, SharePolicy
+from sharewarden.domain.rules.base import MOST_ENTRIES
 from sharewarden.domain.stored import MINUTE
 
 QUEUE = "arn:aws:batch:us-east-1:123456789012:job-queue/ml"
@@ -45,6 +48,17 @@ def test_durations_may_be_written_as_people_do() -> None:
         {"wish_life": "9m"},
         {"queues": {"ml": {"shares": {"s": {"min_runtime": -5}}}}},
         {"queues": {"ml": {"mode": "yes"}}},
+        {"queues": {"": {}}},
+        {"teams": {"t" * 257: {}}},
+        {"sla": {"a\u202eb": {}}},
+        {"queues": {"ml": {"shares": {"a\nb": {}}}}},
+        {"queues": {"ml": {"shares": {"s": {"team": "x "}}}}},
+        {"guardrails": [{"rule": "no-team", "name": "a\nb"}]},
+        {"guardrails": [{"rule": "no-team", "name": "n" * 101}]},
+        {"guardrails": [{"rule": "no-team", "shares": [""]}]},
+        {"guardrails": [{"rule": "required-tags", "tags": ["x"] * 101}]},
+        {"guardrails": [{"name": "a", "when": "true", "text": "t" * 1001}]},
+        {"guardrails": [{"rule": "no-team", "name": str(number)} for number in range(1001)]},
         {"queues": {"ml": {"bands": {"human": {"lowest": 900, "highest": 800}}}}},
         {"queues": {"ml": {"bands": {"human": {"lowest": 0, "highest": 10_000}}}}},
     ],
@@ -52,6 +66,20 @@ def test_durations_may_be_written_as_people_do() -> None:
 def test_mistakes_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(ValidationError):
         Policy.model_validate(wrong)
+
+
+def test_the_longest_names_and_lists_are_taken() -> None:
+    name = "\U0001f600" * 256
+    entries = [{"rule": "no-team", "name": "n" * 97 + f"{number:03}"} for number in range(1000)]
+    given = {"teams": {name: {}}, "queues": {name: {"shares": {name: {"team": name}}}}, "guardrails": entries}
+    found = Policy.model_validate(given)
+    assert len(found.guardrails) == MOST_ENTRIES
+    key = subject_key("finding", name, found.guardrails[0].label, found.guardrails[0].fingerprint, "2026-W48")
+    assert len(f"NOTICE#{key}".encode()) < 2048  # what DynamoDB takes as a partition key
+
+
+def test_the_expressions_of_two_policies_are_kept() -> None:
+    assert expression.cache_parameters()["maxsize"] == 2 * MOST_ENTRIES
 
 
 ENTRY = {"rule": "max-instances-per-job", "limit": 4}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from sharewarden.domain.base import last_part
 from sharewarden.domain.policy import Policy, QueuePolicy
 from sharewarden.domain.rules.base import ACTING, Guardrail
 
@@ -34,6 +35,7 @@ def clashes(document: Any) -> Iterator[Found]:
 
 def errors(policy: Policy, numbers: Sequence[int]) -> Iterator[Found]:
     """What makes the policy mean something else than it says; ``numbers`` are those of its entries."""
+    yield from _queues_by_arn(policy)
     yield from _unknown_teams(policy)
     yield from _bands_upside_down(policy)
     for index, entry in zip(numbers, policy.guardrails, strict=True):
@@ -55,6 +57,14 @@ def _label(entry: Any) -> str | None:
         return None
     label = entry.get("name") or entry.get("rule") or ("custom" if "when" in entry else None)
     return label if isinstance(label, str) else None
+
+
+def _queues_by_arn(policy: Policy) -> Iterator[Found]:
+    for name in policy.queues:
+        if (alone := last_part(name)) != name:
+            yield Found(
+                ("queues", name), f"{name!r} is no queue's name: write {alone!r}, without what is before it"
+            )
 
 
 def _unknown_teams(policy: Policy) -> Iterator[Found]:

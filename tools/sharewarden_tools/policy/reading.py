@@ -38,6 +38,8 @@ _LIMITS = {
     "less_than": ("lt", "too large: write less than {}"),
     "too_short": ("min_length", "too short: write at least {}"),
     "string_too_short": ("min_length", "too short: write at least {}"),
+    "too_long": ("max_length", "too long: write at most {}"),
+    "string_too_long": ("max_length", "too long: write at most {} characters"),
 }
 
 
@@ -77,8 +79,11 @@ def shown(value: Any) -> str:
 def _too_lax(spot: Spot) -> str | None:
     """What pydantic would let pass, and a schema or another reader would not."""
     value = spot.value
-    if spot.duration and isinstance(value, int | float) and not isinstance(value, bool):
-        return f"{value} has no unit: write for example {value}s, {value}m or {value}h"
+    twin = next((one for one in get_args(spot.kind) if _passes_for(value, one)), None)
+    if twin is not None:
+        return f"{shown(value)} is not the number {twin}: write {twin}"
+    if spot.duration and isinstance(value, int | float):
+        return _without_unit(value)
     if spot.duration or spot.kind not in (int, float, bool):
         return None
     wanted = _WANTED[spot.kind.__name__]
@@ -89,10 +94,24 @@ def _too_lax(spot: Spot) -> str | None:
     return None
 
 
+def _without_unit(value: float) -> str:
+    if isinstance(value, bool):
+        return f"{shown(value)} is not a duration: write 10m"
+    return f"{value} has no unit: write for example {value}s, {value}m or {value}h"
+
+
+def _passes_for(value: Any, option: Any) -> bool:
+    """Whether the value is an option of a Literal to pydantic, or in a person's eyes, and is none."""
+    return (
+        isinstance(value, bool | str) and type(option) is not type(value) and value in (option, str(option))
+    )
+
+
 def _problem(document: Document, row: ErrorDetails, known: Mapping[Loc, Spot]) -> Problem:
     loc = _in_document(row, document.value)
-    unknown_key = row["type"] == "extra_forbidden"
-    return Problem(document.place(loc, key=unknown_key), loc, _text(row, loc, known))
+    is_name = row["loc"][-1:] == ("[key]",)
+    place = document.place(loc, key=is_name or row["type"] == "extra_forbidden")
+    return Problem(place, loc, _text(row, loc, {} if is_name else known))
 
 
 def _in_document(row: ErrorDetails, value: Any) -> Loc:

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 
 class Frozen(BaseModel):
@@ -12,6 +12,16 @@ class Frozen(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
+
+def shown(name: str) -> str:
+    """The name. Raises ValueError when a person could not see all of it."""
+    if not name.isprintable() or name != name.strip():
+        raise ValueError(f"{name!a} has characters that do not show, or spaces at its ends: remove them")
+    return name
+
+
+Name = Annotated[str, Field(min_length=1, max_length=256), AfterValidator(shown)]
+"""What people call something in a policy, no longer than a tag's value. It stands in keys and in lists."""
 
 #: How what belongs to no team is called, in texts and in the keys of what is found of all of it.
 NO_TEAM = "(no team)"

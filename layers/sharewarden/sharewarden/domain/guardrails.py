@@ -9,6 +9,7 @@ from functools import partial
 from typing import Literal, NamedTuple
 
 from .acts import Act, begin, doubt, end
+from .base import shortened
 from .decide import Decision, joined
 from .findings import cleared_fact, finding_fact, finding_key, finding_notice
 from .marks import KEPT_MARKS, Mark, standing, with_mark
@@ -23,6 +24,8 @@ from .stored import MINUTE
 ROOM = 40
 #: What one finding may bring into a commit: its fact and notice, and what beginning or ending an act adds.
 COST = 8
+#: Bytes of its reason that an act keeps: a record has room for dozens of acts.
+ACT_REASON = 1000
 #: A rule that fires again after it held is taken up again after this time, doubled each time ...
 REST = 10 * MINUTE
 #: ... and so often in a job's life. After that the entry leaves this subject of the job alone.
@@ -220,7 +223,7 @@ def _act_of(mark: Mark, entry: Guardrail, verdict: Fires) -> Act | None:
         kind=mark.action,
         label=mark.label,
         fingerprint=mark.fingerprint,
-        reason=verdict.text,
+        reason=shortened(verdict.text, ACT_REASON) or "",
         points=entry.points if mark.action == "lower-priority" else 0,
         not_before=mark.since + entry.grace if mark.action == "terminate" else 0,
     )

@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, WrapValidator, model_validator
 
-from .base import Frozen, last_part
+from .base import Frozen, Name, last_part
 from .durations import Duration
 from .rules import CUSTOM, rule_class
-from .rules.base import ACTING, Guardrail, Mode
+from .rules.base import ACTING, MOST_ENTRIES, Guardrail, Mode
 from .save_patterns import SavePattern
 from .stored import HOUR, MINUTE
 
@@ -44,7 +44,7 @@ class Bands(Frozen):
 class SharePolicy(Frozen):
     """What holds for the jobs of one quota share."""
 
-    team: str | None = None
+    team: Name | None = None
     min_runtime: Duration = Field(default=10 * MINUTE, ge=0)
     protected: bool = False
     """No act of a guardrail touches its jobs: what would be done is told instead."""
@@ -57,14 +57,14 @@ class QueuePolicy(Frozen):
     """Of guardrails that do not say their own."""
     bumps: Mode = "shadow"
     bands: Bands = Bands()
-    shares: dict[str, SharePolicy] = Field(default_factory=dict)
+    shares: dict[Name, SharePolicy] = Field(default_factory=dict)
 
 
 class TeamPolicy(Frozen):
     """A team: who speaks for it, and which SLA classes its jobs may ask for."""
 
     owners: tuple[str, ...] = ()
-    sla: tuple[str, ...] = ()
+    sla: tuple[Name, ...] = ()
 
 
 class SlaClass(Frozen):
@@ -134,11 +134,11 @@ class Policy(Frozen):
     version: Literal[1] = 1
     """Of the language, not of the text."""
     paused: bool = False
-    queues: dict[str, QueuePolicy] = Field(default_factory=dict)
-    teams: dict[str, TeamPolicy] = Field(default_factory=dict)
-    sla: dict[str, SlaClass] = Field(default_factory=dict)
+    queues: dict[Name, QueuePolicy] = Field(default_factory=dict)
+    teams: dict[Name, TeamPolicy] = Field(default_factory=dict)
+    sla: dict[Name, SlaClass] = Field(default_factory=dict)
     tags: TagNames = TagNames()
-    guardrails: tuple[Entry, ...] = ()
+    guardrails: tuple[Entry, ...] = Field(default=(), max_length=MOST_ENTRIES)
     checkpoints: CheckpointPolicy = CheckpointPolicy()
     drift_settle: Duration = Field(default=1 * MINUTE, gt=0)
     """How long somebody else's priority must stand, seen twice, before it is taken as the new base."""

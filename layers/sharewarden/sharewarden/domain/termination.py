@@ -65,7 +65,7 @@ class TerminationWish(Frozen):
 
     @property
     def _mark(self) -> str:
-        return f"Sharewarden guardrail {self.label}:"
+        return " ".join(f"Sharewarden guardrail {self.label}:".split())
 
     def is_on(self, reason: str | None) -> bool:
         """Whether that reason of Batch's is ours."""

@@ -5,7 +5,7 @@ from functools import lru_cache
 from typing import Any, get_args
 
 from sharewarden.domain.periods import Period
-from sharewarden.domain.rules.base import Unknown
+from sharewarden.domain.rules.base import MOST_ENTRIES, Unknown
 from sharewarden.domain.rules.facts import Facts
 
 from .library import ERRORS, NotCompiled, Program, compiled, plain, undefined
@@ -67,7 +67,7 @@ class Expression:
         return next((path for path in self.reads if path.endswith(f".{missing}")), str(missing))
 
 
-@lru_cache(maxsize=1000)
+@lru_cache(maxsize=2 * MOST_ENTRIES)  # those of the policy in force and of the one before
 def expression(text: str) -> Expression:
     """The expression of this text, checked once. Raises CelError."""
     return Expression(text)

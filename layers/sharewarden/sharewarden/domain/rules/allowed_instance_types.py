@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from .base import Fires, Guardrail, Unknown, Verdict, any_matches
+from .base import Fires, Guardrail, Listed, Unknown, Verdict, any_matches
 from .facts import Facts
 
 
@@ -12,7 +12,7 @@ class Rule(Guardrail):
     """Only these instance types, or patterns of them such as ``ml.g6e.*``."""
 
     rule: Literal["allowed-instance-types"]
-    types: tuple[str, ...] = Field(min_length=1)
+    types: Listed = Field(min_length=1)
 
     def decide(self, facts: Facts) -> Verdict:
         asked = facts.job.instance_type

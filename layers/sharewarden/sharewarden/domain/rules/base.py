@@ -4,12 +4,12 @@ import hashlib
 import json
 from fnmatch import fnmatchcase
 from functools import cached_property
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import AfterValidator, Field, field_validator, model_validator
 from pydantic_core import PydanticCustomError
 
-from sharewarden.domain.base import Frozen, last_part
+from sharewarden.domain.base import Frozen, Name, last_part, shown
 from sharewarden.domain.durations import Duration
 from sharewarden.domain.periods import Period
 from sharewarden.domain.stored import MINUTE
@@ -21,6 +21,12 @@ Action = Literal["record", "notify", "lower-priority", "terminate"]
 ACTING: frozenset[Action] = frozenset({"lower-priority", "terminate"})
 Scope = Literal["job", "share-change", "training"]
 Mode = Literal["shadow", "enforce"]
+#: Guardrails of one policy: each of them is asked about every job.
+MOST_ENTRIES = 1000
+Label = Annotated[str, Field(max_length=100), AfterValidator(shown)]
+"""It is part of the keys of findings, which DynamoDB ends at 2048 bytes."""
+Listed = Annotated[tuple[Annotated[str, Field(min_length=1, max_length=600)], ...], Field(max_length=100)]
+"""What a rule lists; its texts and figures tell all of it."""
 
 
 class Fires(Frozen):
@@ -60,11 +66,11 @@ class Guardrail(Frozen):
     """Whether ``lower-priority`` and ``terminate`` make sense for what it finds."""
 
     rule: str
-    name: str = ""
+    name: Label = ""
     """What findings are called by; the rule's own name unless several entries use it."""
-    queues: tuple[str, ...] = ()
-    shares: tuple[str, ...] = ()
-    teams: tuple[str, ...] = ()
+    queues: tuple[Name, ...] = ()
+    shares: tuple[Name, ...] = ()
+    teams: tuple[Name, ...] = ()
     action: Action = "record"
     mode: Mode | None = None
     """None: as the queue's."""

@@ -7,7 +7,7 @@ from pydantic import Field, field_validator
 from sharewarden.domain.expressions import expression
 from sharewarden.domain.periods import Period
 
-from .base import Fires, Guardrail, Scope, Unknown, Verdict
+from .base import Fires, Guardrail, Label, Scope, Unknown, Verdict
 from .facts import Facts
 
 
@@ -17,9 +17,9 @@ class Rule(Guardrail):
     scope: ClassVar[Scope] = "job"
 
     rule: Literal["custom"]
-    name: str = Field(min_length=1)
+    name: Label = Field(min_length=1)
     when: str
-    text: str = ""
+    text: str = Field(default="", max_length=1000)
 
     @field_validator("when")
     @classmethod

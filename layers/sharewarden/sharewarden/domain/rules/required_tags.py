@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from .base import Fires, Guardrail, Unknown, Verdict, counted
+from .base import Fires, Guardrail, Listed, Unknown, Verdict, counted
 from .facts import Facts, JobFacts
 
 
@@ -12,7 +12,7 @@ class Rule(Guardrail):
     """Each of ``tags`` has to be there, with a value that Sharewarden understands where it reads it."""
 
     rule: Literal["required-tags"]
-    tags: tuple[str, ...] = Field(min_length=1)
+    tags: Listed = Field(min_length=1)
 
     def decide(self, facts: Facts) -> Verdict:
         if facts.job.tags is None:

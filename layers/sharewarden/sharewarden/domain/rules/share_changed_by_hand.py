@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from .base import Fires, Guardrail, Scope, Verdict, any_matches
+from .base import Fires, Guardrail, Listed, Scope, Verdict, any_matches
 from .facts import ShareChangeFacts
 
 
@@ -13,7 +13,7 @@ class Rule(Guardrail):
     acts: ClassVar[bool] = False
 
     rule: Literal["share-changed-by-hand"]
-    by: tuple[str, ...] = ()
+    by: Listed = ()
 
     def decide_change(self, facts: ShareChangeFacts) -> Verdict:
         if facts.by is not None and any_matches(self.by, facts.by):
