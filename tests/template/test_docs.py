@@ -6,9 +6,8 @@ import re
 from pathlib import Path
 
 import pytest
-from sharewarden_tools.cli.app import app, audit_app
+from sharewarden_tools.cli.app import app
 from sharewarden_tools.cli.doctor import CHECKS
-from sharewarden_tools.cli.policy_commands import policy_app, shadow_app
 from sharewarden_tools.policy_file import load_policy
 from sharewarden_tools.template import load_template, tables
 
@@ -40,18 +39,20 @@ def test_the_number_of_alarms_that_cost_is_right() -> None:
 
 
 @pytest.mark.parametrize(
-    "document", [OPERATIONS, FIRST_HOUR, THREATS], ids=["operations", "first-hour", "threats"]
+    "path", [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))], ids=lambda path: path.stem
 )
-def test_every_command_exists(document: str) -> None:
+def test_every_command_exists(path: Path) -> None:
+    document = path.read_text()
     known = {
         command.name or command.callback.__name__ for command in app.registered_commands if command.callback
     }
     known |= {group.name or "" for group in app.registered_groups}
-    groups = {"audit": audit_app, "policy": policy_app, "shadow": shadow_app}
+    groups = {group.name: group.typer_instance for group in app.registered_groups}
     for command, second in re.findall(r"(?:`|bin/)sharewarden(?:\n| )([a-z]+)(?: ([a-z]+))?", document):
         assert command in known
-        if second and command in groups:
-            assert second in {each.name for each in groups[command].registered_commands}
+        group = groups.get(command)
+        if second and group is not None:
+            assert second in {each.name for each in group.registered_commands}
 
 
 def test_every_check_of_doctor_is_explained() -> None:
