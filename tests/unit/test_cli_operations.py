@@ -34,10 +34,11 @@ class Terminal(io.StringIO):
         (Terminal(""), True, True),
         (io.StringIO("y\n"), False, False),
         (io.StringIO(""), True, True),
+        (None, False, False),  # as ``<&-`` leaves it
     ],
 )
 def test_a_person_is_asked_and_nobody_means_no(
-    monkeypatch: pytest.MonkeyPatch, typed: io.StringIO, yes: bool, answer: bool
+    monkeypatch: pytest.MonkeyPatch, typed: io.StringIO | None, yes: bool, answer: bool
 ) -> None:
     monkeypatch.setattr(sys, "stdin", typed)
     assert confirmed("send again 2?", yes=yes) is answer

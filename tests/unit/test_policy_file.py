@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 from datetime import date
@@ -13,8 +14,10 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 from sharewarden.domain.policy import Policy, SharePolicy
 from sharewarden_tools.cli import main
+from sharewarden_tools.cli.output import BadInput
+from sharewarden_tools.cli.policy_push import read_written
 from sharewarden_tools.policy.reading import read
-from sharewarden_tools.policy.yaml_text import Document, parse
+from sharewarden_tools.policy.yaml_text import STDIN, Document, parse
 from sharewarden_tools.policy_file import (
     EXAMPLE,
     BadPolicy,
@@ -138,6 +141,34 @@ def test_a_policy_may_come_from_stdin(
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"pasued: true")))
     assert run("policy", "check", "-") == 1
     assert capsys.readouterr().err.startswith("-:1:1: pasued: ")
+
+
+@pytest.mark.parametrize("args", [("policy", "check"), ("react",), ("preflight", "--policy", str(EXAMPLE))])
+def test_a_closed_stdin_is_bad_input(
+    args: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    assert run(*args, "-") == 2
+    assert capsys.readouterr().err == "-: stdin is closed\n"
+
+
+@pytest.mark.parametrize("data", [b"", b" \n"])
+def test_what_is_pushed_from_stdin_is_not_nothing(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A pipe whose beginning failed would put the defaults in force."""
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(data)))
+    with pytest.raises(BadInput, match="nothing came from stdin"):
+        read_written(STDIN)
+
+
+class Full(io.StringIO):
+    def write(self, _: str) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_a_full_disk_is_one_line(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr("sys.stdout", Full())
+    assert run("policy", "check", str(EXAMPLE)) == 1
+    assert capsys.readouterr().err == "stdout: no space left on device\n"
 
 
 class Rare(BaseModel):

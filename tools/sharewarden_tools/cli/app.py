@@ -68,6 +68,9 @@ def main(args: Sequence[str] | None = None) -> None:
     except Unavailable as error:
         note(f"AWS could not be asked: {error}")
         sys.exit(UNAVAILABLE)
+    except OSError as error:  # a full disk behind stdout; files are told of where they are read
+        note(f"{error.filename or 'stdout'}: {(error.strerror or str(error)).lower()}")
+        sys.exit(REFUSED)
 
 
 @app.command(epilog=EXIT_CODES)

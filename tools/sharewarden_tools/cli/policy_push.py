@@ -16,7 +16,7 @@ from sharewarden.usecases.push_policy import LONGEST_MESSAGE, Pushed, PushReques
 
 from sharewarden_tools.operations.site import Site
 from sharewarden_tools.policy.problems import BadFile
-from sharewarden_tools.policy.yaml_text import decode, read_bytes, read_file
+from sharewarden_tools.policy.yaml_text import STDIN, decode, read_bytes, read_file
 from sharewarden_tools.policy_diff import changes, effects
 from sharewarden_tools.policy_file import check_document
 from sharewarden_tools.template import load_template
@@ -68,6 +68,8 @@ def read_written(file: Path) -> Written:
         raise BadInput(*error.lines) from error
     except OSError as error:
         raise unreadable(file, error) from error
+    if file == STDIN and not raw.strip():
+        raise BadInput("-: nothing came from stdin; for a policy of defaults, write: version: 1")
     lines = [problem.line(str(file)) for problem in checked.problems]
     if checked.policy is None:
         raise BadInput(*lines)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,12 +29,12 @@ from sharewarden_tools.memory import (
     MemoryWishQueue,
 )
 from sharewarden_tools.memory_objects import MemoryCheckpoints
+from sharewarden_tools.policy.yaml_text import read_bytes
 
 from .output import OK, BadInput, full_time, print_json, record_line, say, unreadable
 
 #: The largest message that SQS carries (SQS quotas); an event on its way to react is one.
 LARGEST = 1_048_576
-STDIN = Path("-")
 
 
 def react(file: Path, describe: Path | None, *, as_json: bool) -> int:
@@ -100,8 +98,7 @@ def _record_text(record: JobRecord) -> str:
 def _read(file: Path) -> tuple[str, Mapping[str, Any]]:
     """Text and value of a JSON file. Raises BadInput."""
     try:
-        with nullcontext(sys.stdin.buffer) if file == STDIN else file.open("rb") as opened:
-            data = opened.read(LARGEST + 1)
+        data = read_bytes(file, LARGEST)
     except OSError as error:
         raise unreadable(file, error) from error
     if len(data) > LARGEST:

@@ -5,6 +5,7 @@ The plain values are those of YAML 1.2's core schema as far as YAML 1.1 agrees; 
 
 from __future__ import annotations
 
+import errno
 import re
 import sys
 from collections.abc import Iterator
@@ -125,12 +126,14 @@ def place_at(text: str, position: int) -> Place:
     return Place(before.count("\n") + 1, len(before) - before.rfind("\n"))
 
 
-def read_bytes(file: Path) -> bytes:
-    """What is in the file, or one byte more than may be. Raises OSError."""
-    if file == STDIN:
-        return sys.stdin.buffer.read(LARGEST + 1)
-    with file.open("rb") as opened:
-        return opened.read(LARGEST + 1)
+def read_bytes(file: Path, most: int = LARGEST) -> bytes:
+    """What is in the file (``-``: comes from stdin), at most one byte more than may be. Raises OSError."""
+    if file != STDIN:
+        with file.open("rb") as opened:
+            return opened.read(most + 1)
+    if sys.stdin is None:  # as ``<&-`` leaves it
+        raise OSError(errno.EBADF, "stdin is closed")
+    return sys.stdin.buffer.read(most + 1)
 
 
 def _bounded(events: Iterator[Event]) -> Iterator[Event]:
