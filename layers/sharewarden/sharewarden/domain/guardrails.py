@@ -96,9 +96,10 @@ def _steps(record: JobRecord, look: Look, failed: Failed) -> Iterator[Step]:
     }
     if status(record) not in TERMINAL:
         yield from _outdated(record, entries, look.policy)
+    marked = {mark.label for mark in record.marks}
     for entry in entries.values():
         verdict = decided(entry, lambda one: one.decide(look.facts), failed)
-        if isinstance(verdict, Fires) or _mark_of(entry, record) is not None:  # else nothing follows
+        if isinstance(verdict, Fires) or entry.label in marked:  # else nothing follows
             yield partial(_doubt, entry) if isinstance(verdict, Unknown) else partial(_follow, entry, verdict)
 
 
