@@ -16,7 +16,7 @@ UNIT = "ml.g6e.12xlarge"
 OTHER_QUEUE = "arn:aws:batch:us-east-1:123456789012:job-queue/other"
 LATER_MS = 30 * 60_000
 OPTIONS = Options(submit_rate=None, cloudtrail=False)
-_PAYLOAD = {
+PAYLOAD = {
     "TrainingJobName": "train",
     "RoleArn": "arn:aws:iam::123456789012:role/Training",
     "ResourceConfig": {"InstanceType": UNIT, "InstanceCount": 1, "VolumeSizeInGB": 50},
@@ -42,19 +42,20 @@ class Pool:
             for number in range(shares):
                 self._share(queue, f"share-{number}", instances_a_share)
 
-    def submit(self, share: int, *, queue: str = QUEUE, priority: int = 0) -> str:
-        """The ARN of a new job of one instance that trains for an hour."""
+    def submit(self, share: int, *, queue: str = QUEUE, priority: int = 0, **more: Any) -> str:
+        """The ARN of a new job of one instance that trains for an hour; ``more`` of the request."""
         self._submitted += 1
         answer = self._batch["SubmitServiceJob"](
             {
                 "jobName": f"job-{self._submitted}",
                 "jobQueue": queue,
                 "serviceJobType": "SAGEMAKER_TRAINING",
-                "serviceRequestPayload": json.dumps(_PAYLOAD),
+                "serviceRequestPayload": json.dumps(PAYLOAD),
                 "quotaShareName": f"share-{share}",
                 "schedulingPriority": priority,
                 "tags": {"team": f"team-{share}"},
             }
+            | more
         )
         return str(answer["jobArn"])
 
