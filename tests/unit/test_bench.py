@@ -111,9 +111,10 @@ def test_the_hundred_rules_are_ninety_built_in_ones_of_every_kind_and_ten_in_cel
 def test_what_is_compared_decides_rules_and_what_it_is_compared_with_none(
     sections: list[dict[str, Any]],
 ) -> None:
-    none, hundred = named(sections, "Deciding 100 rules")["rows"]
-    assert none["deciding ms"] == 0 < hundred["deciding ms"]
-    assert none["events"] == hundred["events"] > 0
+    rows = named(sections, "Deciding 100 rules")["rows"]
+    for none, hundred in zip(rows[::2], rows[1::2], strict=True):
+        assert none["deciding ms"] == 0 < hundred["deciding ms"]
+        assert none["events"] == hundred["events"] > 0
     assert [row["deciding ms"] > 0 for row in named(sections, "Open jobs")["rows"]] == [True, True]
 
 
