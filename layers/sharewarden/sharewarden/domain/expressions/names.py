@@ -182,8 +182,10 @@ class _Names:
             raise CelError(self._text, variable.start, f"{variable.name!r} is taken: use another name")
         inner = scope | {variable.name: _element(self.shape(ranges, scope))}
         for body in bodies:
-            self.shape(body, inner)
+            shape = self.shape(body, inner)
             self._cheap(body)
+            if node.name == "map" and (body.kind == "choice" or _is_many(body, shape)):
+                raise CelError(self._text, body.start, "map() collects single values, without '?'")
         return Any
 
     def _cheap(self, body: Node) -> None:
@@ -192,6 +194,10 @@ class _Names:
         if parts > MOST_PARTS:
             why = f"what is done for each of many has {parts} parts, and {MOST_PARTS} are allowed"
             raise CelError(self._text, body.start, why)
+        made = next((node for node in body.walk() if _is_made(node)), None)
+        if made is not None:
+            why = "a list or map that is made for each of many holds constants only"
+            raise CelError(self._text, made.start, why)
         found = next((node for node in body.walk() if node.kind == "method" and node.name == "matches"), None)
         if found is not None:
             why = "matches() may not be used for each of many: use startsWith, endsWith or contains"
@@ -211,6 +217,21 @@ class _Names:
 
     def _source(self, node: Node) -> str:
         return self._text[node.start : node.end]
+
+
+def _is_made(node: Node) -> bool:
+    """Whether it is a list or map of anything but constants: the library copies it again and again."""
+    return node.kind in ("list", "map") and any(part.kind != "literal" for part in node.parts)
+
+
+def _is_many(node: Node, shape: Shape) -> bool:
+    """Whether the value may hold many: the time to collect such grows with the square of their number."""
+    if (node.kind == "call" and node.name == "dyn") or node.kind in ("list", "map"):
+        return True
+    if node.is_macro:
+        return node.name in ("map", "filter")
+    is_model = isinstance(shape, type) and issubclass(shape, BaseModel)
+    return is_model or get_origin(shape) in (dict, tuple)
 
 
 def _element(shape: Shape) -> Shape:
