@@ -235,7 +235,7 @@ def test_law_09_on_whatever_a_sweep_sees_both_modes_decide_the_same() -> None:
     for seed in seeds(3):
         for jobs, now in _looks(seed, shadow):
             around = [
-                Around(rules, now, KnownShares(), pool_of([(one, status(one)) for one in jobs], rules, now))
+                Around(rules, now, KnownShares(), pool_of([(one, status(one)) for one in jobs], rules))
                 for rules in (shadow, enforce)
             ]
             for record in jobs:

@@ -32,7 +32,7 @@ def job(name: str, state: Status, at: int, **more: Any) -> JobRecord:
 
 
 def looked(*records: JobRecord, **hours: GpuHours) -> Pool:
-    return pool_of([(one, one.snapshot.status) for one in records if one.snapshot], POLICY, NOW, hours)
+    return pool_of([(one, one.snapshot.status) for one in records if one.snapshot], POLICY, hours)
 
 
 def facts(pool: Pool | None, record: JobRecord) -> Facts:
@@ -102,9 +102,28 @@ def test_a_job_that_has_moved_on_since_the_look_has_no_place_in_it() -> None:
 
 
 def test_what_batch_lists_counts_and_not_what_the_record_says() -> None:
-    pool = pool_of([(FIRST, "SUCCEEDED"), (WAITS, "RUNNING")], POLICY, NOW)
+    pool = pool_of([(FIRST, "SUCCEEDED"), (WAITS, "RUNNING")], POLICY)
     assert pool.dispatched == {"d": True}
     assert pool.teams["research"].running_instances == 2
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["the listing is ahead of it", "nobody told"])
+def test_law_02_a_job_whose_dispatch_is_not_known_has_no_place_and_pushes_nobody_back(known: bool) -> None:
+    """It may have been dispatched first of all, or last."""
+    unknown = job("a", "RUNNABLE", 1) if known else job("a", "RUNNING", 1, scheduled_at=None)
+    pool = pool_of([(unknown, "RUNNING"), (FIRST, "RUNNING")], POLICY)
+    dispatched = job("a", "RUNNING", 1)
+    assert (facts(pool, dispatched).team, facts(pool, dispatched).user) == (None, None)
+    team = facts(pool, FIRST).team
+    assert team is not None
+    assert (team.running_instances, team.running_up_to_job) == (4, 2)
+
+
+def test_law_02_a_dispatch_from_before_the_listing_is_another_one() -> None:
+    pool = pool_of([(FIRST, "RUNNING"), (SECOND, "SCHEDULED")], POLICY, behind={"b"})
+    team = facts(pool, SECOND).team
+    assert team is not None
+    assert (facts(pool, FIRST).team, team.running_up_to_job) == (None, 2)
 
 
 def test_a_job_of_no_team_and_of_unknown_size_accuses_nobody() -> None:

@@ -17,13 +17,13 @@ from sharewarden.domain.rules.base import Guardrail, Verdict
 from sharewarden.domain.rules.facts import Facts, TrainingFacts
 from sharewarden.domain.share import PATIENCE, FoundChange, ShareRecord
 from sharewarden.domain.stored import MINUTE, Stored
-from sharewarden.ports import Page, Unavailable
+from sharewarden.ports import Page, Shares, Unavailable
 from sharewarden.usecases.guarding import FailedRules, known_shares
 from sharewarden.usecases.sweep import sweep
 from sharewarden.usecases.walk import Limits
 
 from tests.simulation.faults import When, nothing, watched
-from tests.simulation.samples import JOB, SHARE, api_call, described, share, state
+from tests.simulation.samples import FIRST, JOB, SHARE, api_call, described, share, state
 from tests.simulation.world import ENFORCE, NOW, QUEUE, Json, World, facts_of, stored, world
 
 STARTED_BY_HAND = json.loads(
@@ -142,8 +142,8 @@ def test_each_decision_names_the_policy_that_it_was_made_under() -> None:
         assert all(fact.policy == hashes[fact.figures["label"]] for fact in facts)
 
 
-def _of(job: str, at: int = NOW) -> Json:
-    return state("RUNNABLE", at, jobArn=f"arn:aws:batch:us-east-1:123456789012:service-job/{job}")
+def _of(job: str, at: int = NOW, status: Status = "RUNNABLE") -> Json:
+    return state(status, at, jobArn=f"arn:aws:batch:us-east-1:123456789012:service-job/{job}")
 
 
 # --- the sweep ------------------------------------------------------------------------------------------
@@ -183,6 +183,38 @@ def test_law_02_a_look_at_half_of_the_queue_is_none(lost: str) -> None:
     one.clock.advance(MINUTE)
     one.sweep("whole")
     assert len(found(one)) == 2
+
+
+def test_law_02_the_job_whose_dispatch_nobody_told_is_not_taken_for_the_last() -> None:
+    """It was dispatched first, and the event of it is lost: to end the other would be as wrong."""
+    one = pool({"rule": "max-running-instances-per-team", "limit": 2, "action": "notify"}, jobs=2)
+    one.take(_of("job-1"), _of("job-2"))
+    for number, at in ((1, NOW + 1000), (2, NOW + 2000)):
+        told = described(job=f"job-{number}", arn=f"a/job-{number}", status="RUNNING", scheduled_at=at)
+        one.batch.tell(told)
+    one.take(_of("job-2", NOW + 2000, "SCHEDULED"))
+    for holder in ("sees", "finds"):
+        one.clock.advance(MINUTE)
+        one.sweep(holder)
+    assert [fact.job for fact in facts_of(one.ledger, "finding")] == ["job-2"]
+
+
+def test_law_02_without_the_shares_nobody_knows_what_was_borrowed() -> None:
+    """All would count as owned."""
+    one = pool({"rule": "gpu-hour-budget", "period": "day", "owned": 3}, jobs=0)
+    one.batch.tell(described(status="RUNNING", scheduled_at=NOW, started_at=NOW, attempt=FIRST))
+    one.batch.quota_shares[QUEUE] = [share(1)]
+    one.sweep()
+    answer = one.batch.shares
+    for down, expected in ((True, 0), (False, 1)):
+        one.clock.advance(100 * MINUTE)
+        one.batch.shares = _throttled if down else answer
+        one.sweep(f"{one.clock.now()}")
+        assert len(found(one)) == expected, found(one)
+
+
+def _throttled(queue: str) -> Shares:
+    raise Unavailable(queue)
 
 
 def test_law_02_half_a_listing_ends_nothing() -> None:

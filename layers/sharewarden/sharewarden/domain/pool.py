@@ -1,7 +1,7 @@
 """What one look at a whole queue shows: who holds what, and each job's place in its team and for its user."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 
 from pydantic import Field
 
@@ -22,11 +22,11 @@ class GpuHours(Frozen):
 
 
 class _Row(Frozen):
-    """What counts of one job. ``since``: its dispatch, or its submission while it waits."""
+    """What counts of one job. ``since``: its dispatch, or its submission while it waits; None: not known."""
 
     job: str
     dispatched: bool
-    since: int
+    since: int | None
     team: str | None
     user: str | None
     share: str
@@ -45,7 +45,9 @@ class Pool(Frozen):
     teams: dict[str, PartyFacts]
     users: dict[str, PartyFacts]
     team_place: dict[str, int]
-    """By job: instances of dispatched jobs, or number of waiting ones, of its team up to and with it."""
+    """By job: instances of dispatched jobs, or number of waiting ones, of its team up to and with it.
+
+    One whose dispatch nobody told has no place, and counts before no other."""
     user_place: dict[str, int]
     gpu_hours: dict[str, GpuHours]
     """By team."""
@@ -54,12 +56,15 @@ class Pool(Frozen):
 def pool_of(
     jobs: Iterable[tuple[JobRecord, Status]],
     policy: Policy,
-    now: int,
     gpu_hours: Mapping[str, GpuHours] | None = None,
+    behind: Container[str] = (),
 ) -> Pool:
-    """The pool of these records, each in the state that Batch lists it in, in O(n log n)."""
-    rows = [_row(record, state, policy, now) for record, state in jobs if state not in TERMINAL]
-    rows.sort(key=lambda row: (row.since, row.job))
+    """The pool of these records, each in the state that Batch lists it in, in O(n log n).
+
+    ``behind``: jobs that the listing shows elsewhere than their records have them.
+    """
+    rows = [_row(record, state, policy, behind) for record, state in jobs if state not in TERMINAL]
+    rows.sort(key=lambda row: (row.since or 0, row.job))
     used: Counter[tuple[str, str]] = Counter()
     for row in rows:
         used[row.share, row.unit] += row.instances if row.dispatched else 0
@@ -91,9 +96,10 @@ def seen_in(pool: Pool | None, facts: Facts, policy: Policy) -> Facts:
     )
 
 
-def _row(record: JobRecord, state: Status, policy: Policy, now: int) -> _Row:
+def _row(record: JobRecord, state: Status, policy: Policy, behind: Container[str]) -> _Row:
     dispatched, instances = state in DISPATCHED, record.instance_count or 0
-    since = (dispatched_since(record) or now) if dispatched else record.created_at
+    told = None if record.job in behind else dispatched_since(record)
+    since = told if dispatched else record.created_at
     return _Row(
         job=record.job,
         dispatched=dispatched,
@@ -112,15 +118,18 @@ def _parties(
 ) -> tuple[dict[str, PartyFacts], dict[str, int]]:
     """What each party has in all, and each job's place in it."""
     running, gpus, queued = Counter[str](), Counter[str](), Counter[str]()
+    before = Counter[tuple[str, bool]]()
     place: dict[str, int] = {}
     for row in rows:
         party = name(row)
         if party is None:
             continue
-        counter = running if row.dispatched else queued
-        counter[party] += row.instances if row.dispatched else 1
+        running[party] += row.instances if row.dispatched else 0
         gpus[party] += row.gpus if row.dispatched else 0
-        place[row.job] = counter[party]
+        queued[party] += not row.dispatched
+        if row.since is not None:
+            before[party, row.dispatched] += row.instances if row.dispatched else 1
+            place[row.job] = before[party, row.dispatched]
     facts = {
         party: PartyFacts(
             name=party,
@@ -136,10 +145,10 @@ def _parties(
 def _placed(
     party: PartyFacts | None, places: Mapping[str, int], job: str, *, dispatched: bool
 ) -> PartyFacts | None:
-    if party is None:
+    if party is None or job not in places:
         return None
     which = "running_up_to_job" if dispatched else "queued_up_to_job"
-    return party.model_copy(update={which: places.get(job)})
+    return party.model_copy(update={which: places[job]})
 
 
 def _team(pool: Pool, name: str | None, job: str, policy: Policy, *, dispatched: bool) -> TeamFacts | None:

@@ -12,7 +12,7 @@ from typing import NamedTuple, get_args
 from sharewarden.domain.decide import Decision
 from sharewarden.domain.guardrails import needs_pool
 from sharewarden.domain.observation import TERMINAL, JobSummary, Status
-from sharewarden.domain.pool import pool_of
+from sharewarden.domain.pool import GpuHours, pool_of
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.sweeping import housekeeping, lags, needs_read
 from sharewarden.ports import Unavailable
@@ -106,9 +106,14 @@ def _records(walk: Walk, queue: str, listing: Listing) -> Iterator[JobRecord]:
 def _pool(walk: Walk, queue: str, records: list[JobRecord], listing: Listing) -> None:
     """What they make together, each in the state that Batch lists it in."""
     around = walk.around[queue]
-    listed = [(record, row.status) for record in records if (row := listing.rows.get(record.job))]
-    hours = team_gpu_hours(walk.runtime, queue, records, around.shares.shares, walk.policy, walk.started_at)
-    pool = pool_of(listed, walk.policy, walk.started_at, hours)
+    listed = [(record, row) for record in records if (row := listing.rows.get(record.job))]
+    behind = {record.job for record, row in listed if lags(record, row, whole=True)}
+    hours: dict[str, GpuHours] = {}
+    if around.shares.whole:  # else nobody can tell what was borrowed
+        shares = around.shares.shares
+        hours = team_gpu_hours(walk.runtime, queue, records, shares, walk.policy, walk.started_at)
+    states = [(record, row.status) for record, row in listed]
+    pool = pool_of(states, walk.policy, hours, behind)
     walk.around[queue] = around._replace(pool=pool)
 
 
