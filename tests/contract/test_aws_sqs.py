@@ -8,7 +8,14 @@ import boto3
 import pytest
 from botocore.stub import Stubber
 from moto import mock_aws
-from sharewarden.aws.sqs import LONGEST_ORIGIN, LONGEST_REASON, SqsDeadLetters, SqsNoticeQueue, SqsWishQueue
+from sharewarden.aws.sqs import (
+    LONGEST_ORIGIN,
+    LONGEST_REASON,
+    SqsDeadLetters,
+    SqsLookQueue,
+    SqsNoticeQueue,
+    SqsWishQueue,
+)
 from sharewarden.ports import Unavailable
 
 
@@ -63,6 +70,16 @@ def test_a_wish_sent_once_more_comes_once(sqs: Any, wishes: str, once: str) -> N
     assert len(received(sqs, wishes)) == 2
 
 
+@pytest.mark.parametrize(("delay", "seconds"), [(0, 0), (1, 1), (60_000, 60), (900_000, 900)])
+def test_a_look_waits_in_whole_seconds_never_less_than_asked(delay: int, seconds: int) -> None:
+    client = boto3.client("sqs")
+    with Stubber(client) as stub:
+        message = {"QueueUrl": "https://queue", "MessageBody": '{"job": "job-1"}', "DelaySeconds": seconds}
+        stub.add_response("send_message", {"MessageId": "m1"}, message)
+        SqsLookQueue(client, "https://queue").send("job-1", delay)
+        stub.assert_no_pending_responses()
+
+
 @pytest.mark.parametrize(
     ("body", "reason", "expected"),
     [
@@ -87,8 +104,9 @@ def test_a_message_is_buried_whatever_it_holds(
     [
         lambda client: SqsWishQueue(client, "https://queue").send("job-1", 1, "once"),
         lambda client: SqsDeadLetters(client, "https://queue").bury("body", "reason", "origin"),
+        lambda client: SqsLookQueue(client, "https://queue").send("job-1", 0),
     ],
-    ids=["wish", "dead letter"],
+    ids=["wish", "dead letter", "look"],
 )
 def test_a_refusal_is_unavailable(call: Any) -> None:
     client = boto3.client("sqs")

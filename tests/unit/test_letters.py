@@ -25,6 +25,7 @@ def letter(body: str = "{}", queue: str = "EventsDeadLetters", **attributes: str
         (letter(origin="events", reason="Poison: x"), "EventsQueue", "react", "Poison: x"),
         (letter(origin="wishes", reason="Poison: y"), "WishesQueue", "apply", "Poison: y"),
         (letter(origin="notices", reason="KeyError: z"), "NoticesQueue", "notify", "KeyError: z"),
+        (letter(origin="looks", reason="KeyError: z"), "LooksQueue", "watch", "KeyError: z"),
         (letter(origin="unheard of", reason="x"), "EventsQueue", "react", "x"),
         (
             letter(queue="NoticesDeadLetters"),
@@ -72,6 +73,8 @@ def test_every_event_that_the_code_knows_may_go_back(file: Path) -> None:
         (letter('{"job": "j"}', "WishesDeadLetters"), "not a wish"),
         (letter('{"notice": "finding#j"}', origin="notices"), None),
         (letter('{"notices": 1}', "NoticesDeadLetters"), "not a notice"),
+        (letter('{"job": "j"}', "LooksDeadLetters"), None),
+        (letter('{"job": "j", "version": 1}', origin="looks"), "not a look"),
     ],
 )
 def test_what_would_fail_again(one: Letter, fault: str | None) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from sharewarden.events import observe
-from sharewarden.intake import NoticeMessage, WishMessage
+from sharewarden.intake import LookMessage, NoticeMessage, WishMessage
 from sharewarden.messages import metrics
 from sharewarden_tools.local.functions import load_handler
 from sharewarden_tools.samples import lab_events, payloads, write
@@ -59,6 +59,8 @@ def test_the_payloads_are_what_the_functions_read(
     assert [wish.version for wish in wishes] == [1]
     (notice,) = [NoticeMessage.model_validate_json(record["body"]) for record in made["notify"]["Records"]]
     assert notice.notice.startswith("finding#")
+    (look,) = [LookMessage.model_validate_json(record["body"]) for record in made["watch"]["Records"]]
+    assert look.job == wishes[0].job
     monkeypatch.setattr(metrics.provider, "namespace", "Sharewarden")
     guard: Any = load_handler(TEMPLATE.parent / "functions" / "audit_guard" / "app.py")
     guard(made["audit_guard"], None)
