@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class S3Objects:
-    """ObjectStore over boto3; a bucket is made when something is first put into it.
+    """ObjectStore over boto3; a bucket is made when a training job first looks into it, or saves there.
 
     What S3 refuses is lost in silence, as on AWS: a sync that fails stops no training job
     (sagemaker-python-sdk issue 3062).
@@ -25,9 +25,7 @@ class S3Objects:
     def put(self, uri: str, body: bytes) -> None:
         bucket, key = _place(uri)
         with suppress(ClientError, ParamValidationError):
-            if bucket not in self._buckets:
-                self._client.create_bucket(Bucket=bucket)
-                self._buckets.add(bucket)
+            self._make(bucket)
             self._client.put_object(Bucket=bucket, Key=key, Body=body)
 
     def get(self, uri: str) -> bytes:
@@ -39,10 +37,17 @@ class S3Objects:
 
     def list(self, prefix: str) -> list[str]:
         bucket, key = _place(prefix)
+        with suppress(ClientError, ParamValidationError):
+            self._make(bucket)
         if bucket not in self._buckets:
             return []
         pages = self._client.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=key)
         return sorted(f"s3://{bucket}/{row['Key']}" for page in pages for row in page.get("Contents", ()))
+
+    def _make(self, bucket: str) -> None:
+        if bucket not in self._buckets:
+            self._client.create_bucket(Bucket=bucket)
+            self._buckets.add(bucket)
 
 
 def _place(uri: str) -> tuple[str, str]:
