@@ -110,7 +110,12 @@ EFFECTS: list[tuple[str, Policy, Policy, list[str]]] = [
         policy(),
         ["q: bumps are only recorded (shadow) from now on"],
     ),
-    ("in shadow", policy(), policy(guardrails=[LIMIT]), ["guardrail comes: max-instances-per-job (record)"]),
+    (
+        "in shadow",
+        policy(),
+        policy(guardrails=[LIMIT]),
+        ["guardrail comes: max-instances-per-job (record, in shadow)"],
+    ),
     (
         "enforced by its own mode",
         policy(),

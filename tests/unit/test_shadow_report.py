@@ -127,11 +127,12 @@ def test_the_lines_say_which_jobs_when_and_why(capsys: pytest.CaptureFixture[str
     assert report(deployment(one), WEEK, as_json=False) == 0
     out, err = capsys.readouterr()
     assert out.splitlines() == [
-        "max-instances-per-job: lower-priority would have been done 2 times",
+        "max-instances-per-job: found 2 times, lower-priority would have been asked for (shadow)",
         "  2026-09-14T07:00:00Z  train-a  a  research  asks for 8 instances, 4 are allowed"
         " (until 2026-09-14T07:59:59Z)",
         r"  2026-09-14T07:59:58Z  x\x1b[31m  b  (no team)  asks for 8 instances, 4 are allowed",
-        "max-instances-per-job: terminate was enforced once",
+        "max-instances-per-job: found once, terminate asked for (enforce);"
+        " the audit of a job says what was done",
         "  2026-09-14T07:00:00Z  train-c  c  research  asks for 8 instances, 4 are allowed",
     ]
     assert err == (

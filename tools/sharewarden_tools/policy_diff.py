@@ -48,7 +48,7 @@ def effects(old: Policy, new: Policy, queues: Collection[str]) -> tuple[str, ...
         *_pausing(old, new),
         *(text for name in names for text in _bumps(name, old, new)),
         *_enforcing(old, new, names),
-        *_coming_and_going(old, new),
+        *_coming_and_going(old, new, names),
         *(text for name in names for text in _protection(name, old, new)),
     )
 
@@ -143,11 +143,12 @@ def _enforcing(old: Policy, new: Policy, queues: Collection[str]) -> Iterator[st
             yield f"is no longer enforced: {label} in {', '.join(places)}"
 
 
-def _coming_and_going(old: Policy, new: Policy) -> Iterator[str]:
-    before, after = _entries(old), _entries(new)
+def _coming_and_going(old: Policy, new: Policy, queues: Collection[str]) -> Iterator[str]:
+    before, after, enforced = _entries(old), _entries(new), _enforced(new, queues)
     for label, entry in after.items():
         if label not in before:
-            yield f"guardrail comes: {label} ({entry.action})"
+            shadow = "" if enforced[label] else ", in shadow"
+            yield f"guardrail comes: {label} ({entry.action}{shadow})"
         elif before[label].fingerprint != entry.fingerprint:
             yield f"guardrail changes: {label}; what it found stays on record, it decides anew"
     yield from (f"guardrail goes: {label}" for label in before if label not in after)

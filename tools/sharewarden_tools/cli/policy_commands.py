@@ -119,7 +119,7 @@ def shadow_report(
     local: Local = False,
     as_json: Json = False,
 ) -> None:
-    """List what guardrails found: per guardrail what would have been done, or was, with the jobs."""
+    """List what guardrails found: per guardrail what would have been asked for, or was, with the jobs."""
     work = work_of("shadow")
     asked = work.Asked(since, queue, share)
     raise typer.Exit(work.report(opened(stack, local), asked, as_json=as_json))

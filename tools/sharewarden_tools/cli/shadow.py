@@ -1,4 +1,4 @@
-"""``sharewarden shadow report``: what guardrails would have done, and what they did."""
+"""``sharewarden shadow report``: what guardrails would have done, and what they ask for."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from sharewarden.domain.audit import AuditRecord
 from sharewarden.domain.base import NO_TEAM, last_part
+from sharewarden.domain.rules.base import ACTING
 from sharewarden.domain.share import ShareRecord, deleted_under
 from sharewarden.ports import Runtime
 
@@ -36,7 +37,7 @@ class Row(NamedTuple):
 
 
 class Group(NamedTuple):
-    """What one guardrail found, where the same would have followed (``shadow``) or did (``enforce``)."""
+    """What one guardrail found, where the same would be asked for (``shadow``) or is (``enforce``)."""
 
     label: str
     action: str
@@ -69,7 +70,7 @@ def report(deployment: Deployment, asked: Asked, *, as_json: bool) -> int:
 
 
 def grouped(facts: Iterable[AuditRecord]) -> tuple[Group, ...]:
-    """By guardrail; what is only planned before what was done; each finding once, oldest first."""
+    """By guardrail; what is only planned before what is asked for; each finding once, oldest first."""
     known = {fact.key: fact for fact in facts}
     over = {fact.figures.get("finding"): fact.at for fact in known.values() if fact.kind == "finding-cleared"}
     rows = [Row(fact, over.get(fact.key)) for fact in known.values() if fact.kind == "finding"]
@@ -124,14 +125,22 @@ def _nothing(runtime: Runtime, queues: Iterable[str]) -> str:
 
 
 def _lines(group: Group) -> Iterator[str]:
-    done = "would have been done" if group.mode == "shadow" else "was enforced"
     times = "once" if len(group.rows) == 1 else f"{len(group.rows)} times"
-    yield f"{group.label}: {group.action} {done} {times}"
+    yield f"{group.label}: found {times}, {_consequence(group)}"
     for row in group.rows:
         fact = row.finding
         over = "" if row.over_at is None else f" (until {full_time(row.over_at)})"
         who = f"{fact.job_name or '-'}  {fact.job or '-'}  {fact.team or NO_TEAM}"
         yield f"  {full_time(fact.at)}  {who}  {fact.reason}{over}"
+
+
+def _consequence(group: Group) -> str:
+    """A finding in enforce mode asks for an act; that it was done is another fact."""
+    if group.action not in ACTING:
+        return f"{group.action} ({group.mode})"
+    if group.mode == "shadow":
+        return f"{group.action} would have been asked for (shadow)"
+    return f"{group.action} asked for (enforce); the audit of a job says what was done"
 
 
 def _as_json(group: Group) -> dict[str, Any]:
