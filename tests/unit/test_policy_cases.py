@@ -105,6 +105,17 @@ def test_what_is_expected_passes(case: str) -> None:
             "max-instances-per-job: action should be notify, and is terminate",
         ),
         (
+            "job: {share: urgent, instances: 8}\n"
+            "  expect: [{finding: max-instances-per-job, action: terminate}]",
+            "max-instances-per-job: action should be terminate, and is notify, since terminate may"
+            " not be done here",
+        ),
+        (
+            "job: {share: background}\n  expect: [{finding: max-queued-jobs-per-team}]",
+            "max-queued-jobs-per-team should fire, but it is not decided: it takes a look at the whole queue:"
+            " team is not known",
+        ),
+        (
             f"job: {EIGHT}\n  expect: [{{finding: max-instances-per-job, mode: shadow}}]",
             "max-instances-per-job: mode should be shadow, and is enforce",
         ),

@@ -159,7 +159,8 @@ def _against(one: Expected, finding: Finding | None, outcome: Outcome) -> Iterat
     for name in ("action", "mode"):
         wanted, got = getattr(one, name), getattr(finding, name)
         if wanted not in (None, got):
-            yield f"{one.finding}: {name} should be {wanted}, and is {got}"
+            less = finding.less if name == "action" else ""
+            yield f"{one.finding}: {name} should be {wanted}, and is {got}{less}"
     if one.text is not None and one.text not in finding.text:
         yield f"{one.finding}: the text should have {shown(one.text)}, and is {finding.text!r}"
 

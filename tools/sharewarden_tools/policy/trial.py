@@ -35,11 +35,15 @@ class Finding(NamedTuple):
         return self.mode == "enforce" and self.action in ACTING
 
     @property
+    def less(self) -> str:
+        """``, since terminate may not be done here``; empty where what is asked for follows."""
+        return f", since {self.asked} may not be done here" if self.asked != self.action else ""
+
+    @property
     def follows(self) -> str:
         """``notify``, ``terminate (shadow: only recorded)``."""
-        less = f", since {self.asked} may not be done here" if self.asked != self.action else ""
         shadow = " (shadow: nothing is done)" if self.mode == "shadow" and self.action in ACTING else ""
-        return f"{self.action}{less}{shadow}"
+        return f"{self.action}{self.less}{shadow}"
 
 
 class Outcome(NamedTuple):
@@ -143,4 +147,5 @@ def _finding(entry: Guardrail, fact: AuditFact) -> Finding:
 
 
 def _why(entry: Guardrail, word: Unknown) -> str:
-    return "it takes a look at the whole queue" if entry.needs_pool else f"{word.what} is not known"
+    told = f"{word.what} is not known"
+    return f"it takes a look at the whole queue: {told}" if entry.needs_pool else told
