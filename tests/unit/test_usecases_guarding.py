@@ -321,10 +321,14 @@ def test_jobs_that_no_event_told_of_are_guarded_too() -> None:
     assert (len(found(one)), len(stored(one.ledger, Notice))) == (1, 1)
 
 
+@pytest.mark.parametrize("first", ["sweep", "event"])
 @pytest.mark.parametrize(("age", "acts"), [(9, 1), (10, 0)])
-def test_law_11_what_was_there_before_is_told_and_left_alone(age: int, acts: int) -> None:
+def test_law_11_what_was_there_before_is_told_and_left_alone(age: int, acts: int, first: str) -> None:
+    """Whoever sees it first: the sweep, or an event of a job that has waited there for long."""
     one = pool(LIMIT | {"action": "terminate"})
     one.clock.advance(age * MINUTE)
+    if first == "event":
+        one.take(state("RUNNABLE", one.clock.now()))
     one.sweep()
     assert (len(found(one)), len(stored(one.ledger, Notice))) == (1, 1)
     assert len(one.record(JOB).terminations) == acts

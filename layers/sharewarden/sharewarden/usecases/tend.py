@@ -5,7 +5,7 @@ from sharewarden.domain.decide import Decision, decide_read, joined
 from sharewarden.domain.observation import JobDescription
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.stored import Stored
-from sharewarden.domain.sweeping import SETTLE, housekeeping, missing
+from sharewarden.domain.sweeping import housekeeping, missing
 from sharewarden.ports import Conflict
 
 from .change import change, commit
@@ -63,13 +63,11 @@ def _settle(walk: Walk, record: JobRecord, description: JobDescription | None, *
 
 
 def _adopt(walk: Walk, description: JobDescription) -> None:
-    """Take in a job that no event told of. One that is older than events may be late was there before us."""
+    """Take in a job that no event told of."""
     record, beside = begin(walk.runtime, description)
-    old = walk.started_at - description.created_at >= SETTLE
-    record = record.model_copy(update={"adopted": old})
     decision = walk.guarded(decide_read(record, description, walk.policy))
     items: list[Stored] = [*beside]
-    if old:
+    if record.adopted:
         state = walk.own_state()
         items.append(state.model_copy(update={"adopted": (*state.adopted, description.name)}))
     try:
@@ -77,4 +75,4 @@ def _adopt(walk: Walk, description: JobDescription) -> None:
     except Conflict:
         return  # its first event came in at this moment
     walk.report.adopted += 1
-    walk.report.behind += not old
+    walk.report.behind += not record.adopted

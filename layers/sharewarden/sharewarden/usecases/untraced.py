@@ -15,10 +15,13 @@ from sharewarden.ports import Conflict, Runtime
 def begin(runtime: Runtime, seen: JobObservation | JobDescription) -> tuple[JobRecord, list[Stored]]:
     """A record for a job that has none, with the events that waited for it, and what to commit beside it.
 
-    The only way to make one. Raises ValueError when ``seen`` does not name the queue, and Unavailable.
+    The only way to make one. A job that is older than events may be late was there before us, whoever tells
+    of it. Raises ValueError when ``seen`` does not name the queue, and Unavailable.
     """
     record, waiting = new_record(seen), runtime.ledger.load(UntracedJob, seen.job)
-    return (record, []) if waiting is None else _placed(record, waiting, runtime.clock.now())
+    now = runtime.clock.now()
+    record = record.model_copy(update={"adopted": now - record.created_at >= SETTLE})
+    return (record, []) if waiting is None else _placed(record, waiting, now)
 
 
 def untraced_for_long(runtime: Runtime, now: int) -> Iterator[UntracedJob]:
