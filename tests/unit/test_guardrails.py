@@ -91,6 +91,27 @@ def test_a_broken_rule_is_one_fact_and_one_notice(action: Action, told: int, mod
     assert [(notice.fact, notice.mode) for notice in decision.notices] == [(fact.key, mode)] * told
 
 
+@pytest.mark.parametrize(
+    ("action", "mode", "told"),
+    [
+        ("notify", "enforce", "is wrong"),
+        (
+            "lower-priority",
+            "shadow",
+            "is wrong; its priority would go down by 100 until the rule holds again",
+        ),
+        (
+            "terminate",
+            "enforce",
+            "is wrong; it is terminated after 10 min at the earliest, by a sweep, unless the rule holds again",
+        ),
+    ],
+)
+def test_a_notice_says_what_follows(action: Action, mode: Mode, told: str) -> None:
+    (notice,) = decided(job("fires"), policy(Says(action=action), mode=mode)).notices
+    assert notice.text == told
+
+
 @pytest.mark.parametrize("word", ["holds", "unknown", "breaks"])
 def test_a_rule_that_holds_or_cannot_tell_begins_nothing(word: str) -> None:
     record = job(word)

@@ -64,6 +64,7 @@ def test_law_04_300_violations_are_capped_resumed_and_none_is_lost() -> None:
     ]
     (notice,) = notices(one)
     assert (notice.fact, notice.title) == (hits[0].key, "250 acts wait: the blast radius was reached")
+    assert notice.text.startswith("the blast radius lets 50 acts of one sweep through; 250 have to wait.")
     assert notice.key in one.runtime.notices.sent  # type: ignore[attr-defined]
 
 

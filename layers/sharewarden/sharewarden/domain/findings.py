@@ -114,5 +114,6 @@ def _consequence(mark: Mark, entry: Guardrail) -> str:
         return f"its priority {would} down by {entry.points} until the rule holds again"
     if mark.action == "terminate":
         would = "would be" if mark.mode == "shadow" else "is"
-        return f"it {would} terminated after {format_duration(entry.grace)} unless the rule holds again"
+        grace = format_duration(entry.grace)
+        return f"it {would} terminated after {grace} at the earliest, by a sweep, unless the rule holds again"
     return ""

@@ -16,6 +16,7 @@ from sharewarden.domain.decide import Decision, with_ledger
 from sharewarden.domain.notice import Notice
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.record import JobRecord
+from sharewarden.domain.rules.base import counted
 from sharewarden.domain.stored import Stored
 from sharewarden.domain.sweeping import portions
 from sharewarden.domain.termination import changed, due_terminations, find_open
@@ -121,7 +122,7 @@ def _tell(walk: Walk, cap: int, given: int, left: list[Waiting]) -> None:
         at=now,
         actor=OURSELVES,
         mode="enforce",
-        reason=f"the blast radius lets {cap} acts of one sweep through: {len(left)} wait for the next ones",
+        reason=f"the blast radius lets {counted(cap, 'act')} of one sweep through; {len(left)} have to wait",
         figures={
             "cap": cap,
             "given": given,
@@ -144,7 +145,7 @@ def _notice(fact: AuditFact, left: list[Waiting]) -> Notice:
         at=fact.at,
         title=f"{len(left)} acts wait: the blast radius was reached",
         text=f"{fact.reason}. None is lost: each sweep goes on with the oldest ones. If so many are not what "
-        "you want, pause the policy, or set the rules behind them to shadow; sharewarden audit says which.",
+        "you want, pause the policy, or set rules to shadow: sharewarden shadow report says what each found.",
         queue=left[0].queue,
         policy=fact.policy,
         mode="enforce",
