@@ -126,7 +126,10 @@ def _explain(table: Sequence[Row], found: Iterable[QueueUsage], frame: Frame) ->
     note(*(line for row in table for line in _left_out(row)))
     for used in found:
         for name in used.no_limit:
-            note(f"{last_part(used.queue)}: no limit is known of {name}: all of it counts as owned")
+            note(
+                f"{last_part(used.queue)}: no limit is known of {name} (the sweep reads them): "
+                "all of it counts as owned"
+            )
 
 
 def _left_out(row: Row) -> Iterator[str]:

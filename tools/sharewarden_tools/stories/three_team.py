@@ -29,7 +29,7 @@ START = 1_789_372_800_000
 INSTANCE = "ml.g5.xlarge"
 TRAINS = {"background": 90 * MINUTE, "medium": 45 * MINUTE, "urgent": 120 * MINUTE}
 SAVES_EVERY = 5 * MINUTE
-PEOPLE = {"background": "ana", "medium": "ben", "urgent": "cho"}
+PEOPLE = {"background": "ana", "medium": "ben", "urgent": "cleo"}
 BUMPED_TO, BASE = 850, 100
 LONGEST = 12 * HOUR
 
