@@ -96,6 +96,7 @@ def test_what_an_expression_says(when: str, says: bool | Unknown | str) -> None:
         ("deadline > now", 1, "there is no deadline: there is job, now, share, sla, team, user"),
         ("share.units['x'].limitt > 1", 18, "there is no share.units['x'].limitt: did you mean 'limit'?"),
         ("job.instances.foo == 1", 15, "job.instances has nothing inside"),
+        ("now.hours < 6", 5, "now has nothing inside: write for example now.getHours()"),
         ("team.granted_sla.gold", 18, "team.granted_sla has no members"),
         ("job['name'] == 'x'", 1, "write job.member, not job['name']"),
         ("job.name.match('x')", 10, "there is no match(): did you mean 'matches'?"),
@@ -154,7 +155,8 @@ def test_what_an_expression_says(when: str, says: bool | Unknown | str) -> None:
         # grammar
         ("", 1, "it ends too early, a value is expected"),
         ("job.instances >", 16, "it ends too early, a value is expected"),
-        ("job.instances > 1 and true", 19, "'and' is not expected here, an operator is expected"),
+        ("job.instances > 1 and true", 19, "'and' is not expected here, write &&"),
+        ("job.instances > 1 or true", 19, "'or' is not expected here, write ||"),
         ("job. > 1", 6, "'>' is not expected here, a member is expected"),
         ("job.in > 1", 5, "'in' is not expected here, a member is expected"),
         ("(true", 6, "it ends too early, ')' is expected"),

@@ -157,7 +157,9 @@ class _Names:
         if get_origin(outer) is not None and get_args(outer):
             return get_args(outer)[-1] if get_origin(outer) is dict else self._item(node, outer)
         if outer is not Any:
-            raise CelError(self._text, node.at, f"{self._source(node.parts[0])} has nothing inside")
+            source = self._source(node.parts[0])
+            hint = f": write for example {source}.getHours()" if outer is datetime else ""
+            raise CelError(self._text, node.at, f"{source} has nothing inside{hint}")
         return Any
 
     def _member(self, node: Node, outer: type[BaseModel]) -> Shape:

@@ -111,6 +111,10 @@ _LEVELS: tuple[tuple[str, ...], ...] = (
 _KINDS: dict[str, Kind] = {"||": "logic", "&&": "logic", "==": "equal", "!=": "equal", "in": "equal"}
 
 
+#: What other languages write in words.
+_WORDS = {"and": "write &&", "or": "write ||"}
+
+
 def parse(text: str) -> Node:
     """The tree of an expression. Raises CelError for what is no expression, too long or too deep."""
     if len(text) > LONGEST:
@@ -151,7 +155,8 @@ class _Reader:
     def _unexpected(self, wanted: str = "an operator") -> CelError:
         token = self._next
         what = "it ends too early" if token.kind == "end" else f"{token.text!r} is not expected here"
-        return CelError(self._text, token.start, f"{what}, {wanted} is expected")
+        hint = _WORDS.get(token.text, f"{wanted} is expected")
+        return CelError(self._text, token.start, f"{what}, {hint}")
 
     def _take(self, *marks: str) -> _Token | None:
         """The next token when it is one of ``marks``; texts in quotes are none."""
