@@ -103,7 +103,8 @@ def test_a_broken_rule_is_one_fact_and_one_notice(action: Action, told: int, mod
         (
             "terminate",
             "enforce",
-            "is wrong; it is terminated after 10 min at the earliest, by a sweep, unless the rule holds again",
+            "is wrong; it is terminated after 10 min at the earliest, by a sweep,"
+            " unless the rule holds again",
         ),
     ],
 )
