@@ -47,7 +47,7 @@ class Place:
         self.status = "UPDATE_COMPLETE"
         self.age = HOUR
         self.resources: dict[str, str] = {name: f"stack-{name}" for name in RULES}
-        for name in ("EventsQueue", "EventsDeadLetters", "NoticesDeadLetters"):
+        for name in ("EventsQueue", "EventsDeadLetters", "NoticesDeadLetters", "LooksDeadLetters"):
             self.outputs[f"{name}Url"] = self.sqs.create_queue(QueueName=name)["QueueUrl"]
         attributes = {"FifoQueue": "true"}
         made = self.sqs.create_queue(QueueName="WishesDeadLetters.fifo", Attributes=attributes)
