@@ -139,7 +139,7 @@ CALLS = undisturbed().calls.names
 def test_law_10_any_call_of_looks_and_sweeps_may_be_the_last(
     when: When, fault: Callable[[], None], every: int
 ) -> None:
-    """A crash after a call nearly always leaves what one before the next call does: a sample of it is enough."""
+    """A crash after a call mostly leaves what one before the next call does: a sample is enough."""
     for number, name in list(enumerate(CALLS, 1))[::every]:
         story = live(once(number, when, fault))
         where = f"{fault.__name__} {when} call {number}, {name}"
