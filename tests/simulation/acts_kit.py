@@ -13,7 +13,7 @@ from sharewarden.domain.termination import open_terminations
 from sharewarden.usecases.change import change
 
 from tests.simulation.samples import JOB, described, state
-from tests.simulation.world import MINUTE, NOW, World, world
+from tests.simulation.world import ENFORCE, MINUTE, NOW, World, world
 
 GRACE = 10 * MINUTE
 #: The entry behind the terminations here. It never fires by itself: the tests begin and end its acts.
@@ -22,6 +22,8 @@ GIANTS: Guardrail = Policy.model_validate(
 ).guardrails[0]
 #: Guardrails act, and bumps are not done.
 RULES_ONLY = Policy(queues={"ml-train-qm": QueuePolicy(mode="enforce")}, guardrails=(GIANTS,))
+#: Bumps are done as well.
+BOTH = ENFORCE.model_copy(update={"guardrails": (GIANTS,)})
 PROTECTED = RULES_ONLY.model_copy(
     update={
         "queues": {

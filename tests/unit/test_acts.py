@@ -9,6 +9,8 @@ from sharewarden.domain.termination import KEPT_ENDED, LONGEST_TEXT, MOST_OPEN, 
 from sharewarden.usecases.bump import BumpRequest, UnbumpRequest, bump, unbump
 
 from tests.simulation.acts_kit import (
+    BOTH,
+    GIANTS,
     PROTECTED,
     RULES_ONLY,
     TEXT,
@@ -21,9 +23,8 @@ from tests.simulation.acts_kit import (
     waiting,
 )
 from tests.simulation.samples import HOUR, JOB, described, state
-from tests.simulation.world import ENFORCE, MINUTE, NOW, QUEUE, facts_of, world
+from tests.simulation.world import MINUTE, NOW, QUEUE, facts_of, world
 
-BOTH = ENFORCE
 BUMPS_ONLY = Policy(queues={"ml-train-qm": QueuePolicy(bumps="enforce")})
 
 
@@ -101,7 +102,7 @@ def test_law_05_a_dispatched_job_is_lowered_only_after_its_hold_and_that_is_told
 
 def test_law_05_the_shares_minimum_runtime_counts_where_it_is_longer() -> None:
     rules = {"mode": "enforce", "shares": {"background": {"min_runtime": "2h"}}}
-    one = running(Policy.model_validate({"queues": {"ml-train-qm": rules}}))
+    one = running(Policy.model_validate({"queues": {"ml-train-qm": rules}, "guardrails": [GIANTS]}))
     begins(one, lower())
     turn(one, 2 * HOUR - 2)
     assert one.batch.priorities == []
@@ -223,7 +224,8 @@ def test_unbump_ends_what_people_gave_and_leaves_the_guardrails_act() -> None:
     [
         (RULES_ONLY, False, 150),
         (RULES_ONLY, True, None),  # a bump gave a part of it, and bumps are in shadow mode
-        (BUMPS_ONLY, False, 150),  # the act exists, so it was decided in enforce mode
+        (BUMPS_ONLY, False, None),  # nobody asks for the act any longer
+        (BOTH.model_copy(update={"queues": PROTECTED.queues}), False, None),
         (BUMPS_ONLY, True, 450),
         (BOTH, True, 450),
         (Policy(), False, None),

@@ -13,7 +13,7 @@ from sharewarden.usecases.apply import apply
 from sharewarden.usecases.bump import BumpRequest, Refused, bump
 from sharewarden.usecases.drain import DrainRequest, Remaining, drain, standing
 
-from tests.simulation.acts_kit import RULES_ONLY, begins, kill, lower
+from tests.simulation.acts_kit import BOTH, RULES_ONLY, begins, kill, lower
 from tests.simulation.faults import Crash, crash, once, watched
 from tests.simulation.samples import JOB, described
 from tests.simulation.world import ENFORCE, MINUTE, NOW, QUEUE, World, facts_of, world
@@ -233,8 +233,10 @@ def test_what_guardrails_have_lowered_goes_back_and_their_open_acts_are_withdraw
     one.sweep("adopts")
     begins(one, lower(), job="a")
     begins(one, kill(), job="b")
+    one.policies.policy = BOTH
     one.sweep()
     one.apply_all()
+    one.policies.policy = ENFORCE
     assert shown(one, "a") == 150
     assert {left.name for left in go(one)} == {"a"}
     one.apply_all()
@@ -250,8 +252,10 @@ def test_a_demotion_of_a_running_job_ends_at_once() -> None:
     one = pool()
     one.sweep("adopts")
     begins(one, lower())
+    one.policies.policy = BOTH
     one.sweep()
     one.apply_all()
+    one.policies.policy = ENFORCE
     started(one)
     assert [left.why for left in go(one)] == ["waits for apply"]
     one.apply_all()

@@ -12,10 +12,10 @@ from sharewarden.domain.sweeping import SweepState, needs_read
 from sharewarden.usecases.bump import BumpRequest, bump
 from sharewarden.usecases.wake import wake_termination
 
-from tests.simulation.acts_kit import GRACE, PROTECTED, begins, capped, ends, kill, lower, turn
+from tests.simulation.acts_kit import BOTH, GRACE, PROTECTED, begins, capped, ends, kill, lower, turn
 from tests.simulation.faults import Crash, crash, once, watched
 from tests.simulation.samples import HOUR, described
-from tests.simulation.world import ENFORCE, MINUTE, NOW, QUEUE, World, facts_of, stored, world
+from tests.simulation.world import MINUTE, NOW, QUEUE, World, facts_of, stored, world
 
 
 def pool(count: int, policy: Policy, **update: object) -> World:
@@ -138,7 +138,7 @@ def test_the_oldest_goes_first_and_what_was_given_goes_behind() -> None:
 
 
 def test_what_lowers_goes_before_what_raises_and_terminations_go_last() -> None:
-    policy = ENFORCE.model_copy(update={"blast_radius": BlastRadius(acts=2, percent=100)})
+    policy = BOTH.model_copy(update={"blast_radius": BlastRadius(acts=2, percent=100)})
     one = pool(6, policy)
     for number in (0, 1):
         begins(one, kill(f"t{number}", NOW), job=f"job-{number:03}")

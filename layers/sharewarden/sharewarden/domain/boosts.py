@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from .audit import rule_actor
 from .decide import Decision, with_ledger
 from .facts import boost_ended_fact, wish_dropped_fact
 from .observation import TERMINAL
@@ -76,7 +77,15 @@ def lowering_waits(record: JobRecord, wish: Wish, policy: Policy, now: int) -> b
     """
     if wish.value >= (record.priority.confirmed or 0):
         return False
-    return (lowering_from(record, policy) or 0) > now
+    return (lowering_from(record, policy) or 0) > now or not _demotions_stand(record, policy)
+
+
+def _demotions_stand(record: JobRecord, policy: Policy) -> bool:
+    """Whether the policy still asks for them: the next sweep ends those of a rule that went."""
+    actors = {rule_actor(label) for label in policy.acting(record.queue)}
+    lowering = demotions(record.priority)
+    protected = bool(lowering) and policy.share(record.queue, record.share).protected
+    return not protected and all(boost.by in actors for boost in lowering)
 
 
 def waits(record: JobRecord, policy: Policy) -> Literal["paused", "shadow"] | None:
