@@ -71,7 +71,7 @@ def test_every_section_says_what_it_measures_and_what_is_simulated(sections: lis
     [
         ("known job, next state change", 2),
         ("the same event once more", 1),
-        ("preemption started", 2),
+        ("preemption started", 3),
         ("preemption completed", 2),
         ("job ended", 2),
         ("training job of SageMaker, next event", 2),

@@ -6,7 +6,7 @@ the caller defers. ``Conflict`` when somebody else committed in between: read ag
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
 from .domain.audit import AuditFact, AuditRecord
 from .domain.base import Frozen
@@ -207,6 +207,25 @@ class Checkpoints(Protocol):
         ...
 
 
+class Workflows(Protocol):
+    """The executions that take care of preempted attempts (``statemachines/preemption.asl.yaml``)."""
+
+    def start(self, attempt: str, job: str, generation: int) -> Literal["started", "running", "over"]:
+        """Start the execution of that generation for the attempt, if there never was one.
+
+        ``running``: there is, and it goes on; ``over``: it has come to its end, whichever way. Raises
+        Unavailable.
+        """
+        ...
+
+
+class NoWorkflows:
+    """Workflows of a process that starts none: the sweep does."""
+
+    def start(self, attempt: str, job: str, generation: int) -> Literal["started", "running", "over"]:
+        raise Unavailable(f"no workflow is set up: {attempt} of job {job} waits for its care ({generation})")
+
+
 class Policies(Protocol):
     def current(self) -> Policy:
         """The policy in force, at most a minute old; the safe defaults when none was ever pushed."""
@@ -256,6 +275,7 @@ class Runtime:
     queues: frozenset[str]
     classic_queues: frozenset[str] = frozenset()
     looks: LookQueue = field(default_factory=Unwatched)
+    workflows: Workflows = field(default_factory=NoWorkflows)
     checkpoint_buckets: frozenset[str] = frozenset()
     """ARNs of the buckets whose checkpoints are watched; ``*`` is anything."""
     own_role: str | None = None

@@ -26,6 +26,8 @@ class Attempt(Frozen):
     preemption_reason: str | None = None
     preempted: bool = False
     audited: bool = False
+    cased: bool = False
+    """Its case was opened: see ``case.py``."""
 
 
 def join(attempts: tuple[Attempt, ...], seen: Iterable[AttemptSeen]) -> tuple[Attempt, ...]:
@@ -49,6 +51,7 @@ def _join_one(known: Attempt, seen: AttemptSeen) -> Attempt:
         preemption_reason=_greatest_text(known.preemption_reason, preemption),
         preempted=known.preempted or seen.preempted,
         audited=known.audited,
+        cased=known.cased,
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from .audit import AuditFact
 from .base import Frozen
+from .case import Case, due_cases, with_cases
 from .facts import (
     boost_ended_fact,
     drift_facts,
@@ -38,11 +39,13 @@ PREEMPTIONS_AT_ONCE = 12
 
 
 class Decision(Frozen):
-    """The record to keep, and the facts and notices that belong to it: committed together or not at all."""
+    """The record to keep, and what belongs to it: all is committed together, or nothing."""
 
     record: JobRecord
     facts: tuple[AuditFact, ...] = ()
     notices: tuple[Notice, ...] = ()
+    cases: tuple[Case, ...] = ()
+    """Those that the record opens."""
 
 
 def joined(first: Decision, second: Decision) -> Decision:
@@ -51,6 +54,7 @@ def joined(first: Decision, second: Decision) -> Decision:
         record=second.record,
         facts=first.facts + second.facts,
         notices=first.notices + second.notices,
+        cases=first.cases + second.cases,
     )
 
 
@@ -59,12 +63,10 @@ def decide(record: JobRecord, policy: Policy) -> Decision:
 
     Where the end's details were in doubt, Batch was asked before: now the best that is known counts.
     """
-    record = settle_end(record)
-    facts: tuple[AuditFact, ...] = ()
+    decision = Decision(record=settle_end(record))
     for step in _STEPS:
-        done = step(record, policy)
-        record, facts = done.record, facts + done.facts
-    return Decision(record=record, facts=facts)
+        decision = joined(decision, step(decision.record, policy))
+    return decision
 
 
 def decide_read(record: JobRecord, description: JobDescription, policy: Policy) -> Decision:
@@ -75,7 +77,7 @@ def decide_read(record: JobRecord, description: JobDescription, policy: Policy) 
     )
     done = _terminated(record, read_terminations(record.terminations, description), policy)
     decision = _decide_priority(done.record, description, policy)
-    return Decision(record=decision.record, facts=opened + done.facts + decision.facts)
+    return decision.model_copy(update={"facts": opened + done.facts + decision.facts})
 
 
 def _decide_priority(record: JobRecord, description: JobDescription, policy: Policy) -> Decision:
@@ -87,7 +89,7 @@ def _decide_priority(record: JobRecord, description: JobDescription, policy: Pol
         settled = settled.model_copy(update={"drifted": True})
     facts = ledger_facts(settled, found, policy)
     decision = decide(settled, policy)
-    return Decision(record=decision.record, facts=facts + decision.facts)
+    return decision.model_copy(update={"facts": facts + decision.facts})
 
 
 def ledger_facts(record: JobRecord, found: Done | Drift | None, policy: Policy) -> tuple[AuditFact, ...]:
@@ -123,10 +125,18 @@ def drop_withdrawn(record: JobRecord, policy: Policy) -> Decision:
     return Decision(record=record.model_copy(update={"terminations": wishes}), facts=tuple(facts))
 
 
+def _cases(record: JobRecord, _policy: Policy) -> Decision:
+    """Before the preemptions: none goes on record without its case."""
+    cases = due_cases(record)[:PREEMPTIONS_AT_ONCE]
+    return Decision(record=with_cases(record, cases), cases=cases)
+
+
 def _preemptions(record: JobRecord, policy: Policy) -> Decision:
-    """A preemption is on record once its stop time is known."""
+    """A preemption is on record once its stop time is known, with its case or after it."""
     due = [
-        one for one in record.attempts if one.preempted and one.stopped_at is not None and not one.audited
+        one
+        for one in record.attempts
+        if one.preempted and one.stopped_at is not None and not one.audited and (one.cased or record.classic)
     ][:PREEMPTIONS_AT_ONCE]
     if not due:
         return Decision(record=record)
@@ -166,6 +176,7 @@ def _boosts_of_ended(record: JobRecord, policy: Policy) -> Decision:
 
 
 _STEPS: tuple[Callable[[JobRecord, Policy], Decision], ...] = (
+    _cases,
     _preemptions,
     _termination_of_ended,
     drop_withdrawn,

@@ -6,7 +6,7 @@ from typing import ClassVar
 from .attempts import Attempt
 from .audit import AuditFact, subject_key
 from .boosts import end_due_boosts, expire_wish
-from .decide import Decision, decide, let_go
+from .decide import Decision, decide, joined, let_go
 from .facts import gap_fact, timeline_fact
 from .gaps import forgotten_preemptions, unexplained_preemptions
 from .observation import DISPATCHED, TERMINAL, JobSummary
@@ -98,11 +98,9 @@ def lags(record: JobRecord, listed: JobSummary | None, *, whole: bool) -> bool:
 def housekeeping(record: JobRecord, policy: Policy, now: int, *, may_act: bool) -> Decision:
     """Everything that time alone makes due for one record."""
     decision = decide(settle_end_read(record, now, SETTLE), policy)
-    record, facts = decision.record, decision.facts
     for step in (expire_wish, *([end_due_boosts] if may_act else []), _gaps, _close, _close_silent):
-        decision = step(record, policy, now)
-        record, facts = decision.record, facts + decision.facts
-    return Decision(record=record, facts=facts)
+        decision = joined(decision, step(decision.record, policy, now))
+    return decision
 
 
 def missing(record: JobRecord, policy: Policy, now: int) -> Decision:
@@ -194,7 +192,7 @@ def _close(record: JobRecord, policy: Policy, now: int) -> Decision:
     """The end of the story, once everything in it is on record."""
     if record.end is None or record.closed_at is not None or now - _last_heard(record, now) < SETTLE:
         return Decision(record=record)
-    if _has_gaps(record) or decide(record, policy).facts:
+    if _has_gaps(record) or decide(record, policy) != Decision(record=record):
         return Decision(record=record)
     facts = (timeline_fact(record, policy), *_forgotten(record, policy, now))
     return Decision(record=record.model_copy(update={"closed_at": now}), facts=facts)

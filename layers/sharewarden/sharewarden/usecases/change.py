@@ -8,6 +8,7 @@ from sharewarden.domain.record import JobRecord
 from sharewarden.domain.stored import Stored
 from sharewarden.ports import Conflict, Runtime, Unavailable
 
+from .care.start import start, unopened
 from .tell import send, unrecorded
 from .untraced import begin
 from .usage import booked
@@ -40,10 +41,15 @@ def change(
 
 
 def commit(runtime: Runtime, decision: Decision, beside: Sequence[Stored] = ()) -> None:
-    """Keep the decision whole, and ask for the delivery of its notices. Raises Conflict, Unavailable."""
-    notices = unrecorded(runtime, decision.notices)
-    runtime.ledger.commit([decision.record, *beside, *notices], decision.facts, runtime.clock.now())
+    """Keep the decision whole; ask for the delivery of its notices, and for care of the preempted attempts.
+
+    Raises Conflict, Unavailable.
+    """
+    notices, cases = unrecorded(runtime, decision.notices), unopened(runtime, decision.cases)
+    items = [decision.record, *beside, *notices, *cases]
+    runtime.ledger.commit(items, decision.facts, runtime.clock.now())
     send(runtime, notices)
+    start(runtime, cases)
 
 
 def _record(runtime: Runtime, job: str, new: JobDescription | None) -> tuple[JobRecord, list[Stored]]:

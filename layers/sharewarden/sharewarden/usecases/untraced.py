@@ -11,6 +11,8 @@ from sharewarden.domain.sweeping import SETTLE
 from sharewarden.domain.untraced import NOWHERE, UntracedJob, untraceable_fact
 from sharewarden.ports import Conflict, Runtime
 
+from .care.start import unopened
+
 
 def begin(runtime: Runtime, seen: JobObservation | JobDescription) -> tuple[JobRecord, list[Stored]]:
     """A record for a job that has none, with the events that waited for it, and what to commit beside it.
@@ -39,7 +41,7 @@ def give_up_untraced(runtime: Runtime, waiting: UntracedJob, now: int) -> None:
     if record is not None:  # it was made while the last event came in
         record, items = _placed(record, waiting, now)
         decision = decide(record, runtime.policies.current())
-        items, facts = [decision.record, *items], decision.facts
+        items, facts = [decision.record, *items, *unopened(runtime, decision.cases)], decision.facts
     try:
         runtime.ledger.commit(items, facts, now)
     except Conflict:

@@ -1,0 +1,127 @@
+"""A case: what is done about one preempted attempt, from its stop to the proof that the job went on.
+
+The workflow (``statemachines/preemption.asl.yaml``) takes a case through its steps (``usecases/care/``); what
+each of them found is kept here, so that a step that comes twice, or after a crash, finds it done.
+"""
+
+from collections.abc import Iterator
+from typing import ClassVar, Literal
+
+from .attempts import Attempt
+from .checkpoints import Save
+from .observation import DISPATCHED
+from .record import JobRecord, steps_of
+from .stored import KEEP_AFTER_END, SECOND, Stored
+
+#: What became of the job. ``requeued``: it waits or runs again; ``exhausted``: its preemption retries ran out;
+#: ``cancelled``: somebody terminated it; ``ended``: it came to its own end meanwhile; ``unknown``: nobody told.
+Outcome = Literal["requeued", "exhausted", "cancelled", "ended", "unknown"]
+#: What was found below the job's S3Uri: ``none`` is a whole look that found nothing, ``unknown`` is no look
+#: (no URI is ``nowhere``).
+Sight = Literal["found", "none", "nowhere", "unknown"]
+#: Whether the next attempt went on from the save. Only ``resumed`` says so (design law 8).
+Proof = Literal["resumed", "from-zero", "older", "none-yet", "not-provable"]
+
+
+class Case(Stored):
+    """One preempted attempt of a service job. The key is the ARN of its training job."""
+
+    item: ClassVar[str] = "CASE"
+
+    attempt: str
+    job: str
+    queue: str
+    opened_at: int
+    """When the preemption began, as far as it was told; else when the attempt had stopped."""
+    generation: int = 1
+    """Of the execution that takes care: a new one begins where one failed, or had run for long."""
+    heard_at: int = 0
+    """When a step was last taken; 0: none was."""
+    next_at: int = 0
+    """When the next step is due, as its last one said."""
+
+    save: Save | None = None
+    """The newest complete save before the stop."""
+    sight: Sight | None = None
+    """None: nobody has looked yet."""
+    outcome: Outcome | None = None
+    pinned: bool = False
+    """What there is to pin was pinned, or is on record as unprotected."""
+    measured: bool = False
+    preemptor_told: bool = False
+    next_attempt: str | None = None
+    """ARN of the training job that went on, once one runs."""
+    proof: Proof | None = None
+    resubmitted: bool = False
+    """An exhausted job: its resubmission was decided on, whichever way."""
+    closed_at: int | None = None
+
+    @property
+    def key(self) -> str:
+        return self.attempt
+
+    @property
+    def expires_at(self) -> int | None:
+        return None if self.closed_at is None else self.closed_at + KEEP_AFTER_END
+
+    @property
+    def open_queue(self) -> str | None:
+        return self.queue if self.closed_at is None else None
+
+
+def due_cases(record: JobRecord) -> tuple[Case, ...]:
+    """A case for each attempt whose preemption has begun, or is known, and that has none yet.
+
+    A preemption on record has had its case: a late "started" opens nothing new.
+    """
+    if record.classic:
+        return ()
+    began = dict(_begun(record))
+    return tuple(
+        Case(
+            attempt=one.training_job,
+            job=record.job,
+            queue=record.queue,
+            opened_at=began.get(one.training_job, one.stopped_at or record.created_at),
+        )
+        for one in record.attempts
+        if not (one.cased or one.audited) and (one.training_job in began or _is_over(one))
+    )
+
+
+def with_cases(record: JobRecord, cases: tuple[Case, ...]) -> JobRecord:
+    """The record whose attempts say that they have their case."""
+    if not cases:
+        return record
+    cased = {case.attempt for case in cases}
+    attempts = tuple(
+        one.model_copy(update={"cased": True}) if one.training_job in cased else one
+        for one in record.attempts
+    )
+    return record.model_copy(update={"attempts": attempts})
+
+
+def _is_over(attempt: Attempt) -> bool:
+    return attempt.preempted and attempt.stopped_at is not None
+
+
+def _begun(record: JobRecord) -> Iterator[tuple[str, int]]:
+    """Attempts whose preemption was told to have begun, and when; the event itself names none (facts 1.3)."""
+    for entry in record.timeline:
+        if entry.what == "preemption-started" and (attempt := attempt_at(record, entry.at)):
+            yield attempt, entry.at
+
+
+def attempt_at(record: JobRecord, at: int) -> str | None:
+    """ARN of the attempt that held capacity at ``at``, by the last step before it, or by Describe.
+
+    None: not known, or the one that is known had stopped by then.
+    """
+    named = [step.attempt for step in steps_of(record) if step.at <= at and step.attempt]
+    read = record.snapshot
+    if read is not None and read.attempt and read.status in DISPATCHED and (read.dispatched_at or at) <= at:
+        named.append(read.attempt)
+    stopped = {one.training_job: one.stopped_at for one in record.attempts}
+    last = named[-1] if named else None
+    over = stopped.get(last) if last else None
+    return None if over is not None and over + SECOND <= at else last
