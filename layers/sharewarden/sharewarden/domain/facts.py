@@ -97,7 +97,7 @@ def timeline_fact(record: JobRecord, policy: Policy) -> AuditFact:
         reason=f"{len(record.timeline)} events, {len(record.attempts)} attempts",
         figures={
             "timeline": [_told(entry) for entry in record.timeline],
-            "attempts": [attempt.model_dump(exclude={"audited"}) for attempt in record.attempts],
+            "attempts": [attempt.model_dump(exclude={"audited", "cased"}) for attempt in record.attempts],
             "preempted": record.preempted_count,
         },
     )
