@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sharewarden.bootstrap import lambda_runtime
-from sharewarden.intake import carry_out
+from sharewarden.intake.wishes import carry_out
 from sharewarden.messages import consume
 from sharewarden.ports import Runtime
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sharewarden.bootstrap import lambda_runtime
-from sharewarden.intake import tell
+from sharewarden.intake.notices import tell
 from sharewarden.messages import consume
 from sharewarden.ports import Runtime
 

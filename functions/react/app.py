@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sharewarden.bootstrap import lambda_runtime
-from sharewarden.intake import take_in
+from sharewarden.intake.events import take_in
 from sharewarden.messages import consume
 from sharewarden.ports import Runtime
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sharewarden.bootstrap import lambda_runtime
-from sharewarden.intake import walk
+from sharewarden.intake.sweeps import walk
 from sharewarden.ports import Runtime
 
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from sharewarden.bootstrap import lambda_runtime
-from sharewarden.intake import look_at
+from sharewarden.intake.looks import look_at
 from sharewarden.messages import consume
 from sharewarden.ports import Runtime
 

@@ -15,7 +15,8 @@ from sharewarden.domain.record import JobRecord
 from sharewarden.domain.stored import MINUTE, Stored
 from sharewarden.domain.sweeping import SETTLE
 from sharewarden.domain.training import TrainingRecord
-from sharewarden.intake import look_at, take_in
+from sharewarden.intake.events import take_in
+from sharewarden.intake.looks import look_at
 from sharewarden.ports import Runtime, Unavailable
 from sharewarden.usecases.apply import apply
 from sharewarden.usecases.sweep import sweep

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
-from sharewarden.intake import MEASURED
+from sharewarden.intake.sweeps import MEASURED
 
 from tests.template.stack import Properties, Stack
 

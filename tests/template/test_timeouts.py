@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from sharewarden import intake, messages
+from sharewarden import messages
 from sharewarden.bootstrap import CONFIG
+from sharewarden.intake.sweeps import SWEEP_SPARE_MS
 from sharewarden_tools.template import load_template
 
 from tests.template.stack import Stack
@@ -25,6 +26,6 @@ def test_one_call_takes_a_third_of_a_function_at_most(name: str) -> None:
     assert longest_call() <= function["Timeout"] / 3
 
 
-@pytest.mark.parametrize("spare", [messages.MESSAGE_SPARE_MS, intake.SWEEP_SPARE_MS])
+@pytest.mark.parametrize("spare", [messages.MESSAGE_SPARE_MS, SWEEP_SPARE_MS])
 def test_work_ends_in_order_though_the_last_call_hangs(spare: int) -> None:
     assert longest_call() * 1000 < spare

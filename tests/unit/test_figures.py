@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from sharewarden import messages
-from sharewarden.intake import MEASURED, walk
+from sharewarden.intake.sweeps import MEASURED, walk
 from sharewarden.usecases.bump import BumpRequest, bump
 from sharewarden_tools.local.functions import load_handler
 from sharewarden_tools.memory import MemoryClock

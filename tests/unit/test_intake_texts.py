@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from sharewarden.domain.record import JobRecord
-from sharewarden.intake import take_in
+from sharewarden.intake.events import take_in
 
 from tests.simulation.samples import JOB, described, state
 from tests.simulation.world import NOW, world

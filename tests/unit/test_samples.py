@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 from sharewarden.events import observe
-from sharewarden.intake import LookMessage, NoticeMessage, WishMessage
+from sharewarden.intake.looks import LookMessage
+from sharewarden.intake.notices import NoticeMessage
+from sharewarden.intake.wishes import WishMessage
 from sharewarden.messages import metrics
 from sharewarden_tools.local.functions import load_handler
 from sharewarden_tools.samples import lab_events, payloads, write

@@ -10,7 +10,7 @@ import pytest
 from sharewarden import messages
 from sharewarden.aws.batch import AwsBatch
 from sharewarden.domain.record import JobRecord, absorb, new_record
-from sharewarden.intake import take_in
+from sharewarden.intake.events import take_in
 from sharewarden.usecases.bump import BumpRequest, bump
 from sharewarden_tools.local.functions import Context, load_handler
 from sharewarden_tools.memory import MemoryClock

@@ -7,7 +7,7 @@ import json
 import pytest
 from sharewarden.domain.decide import Decision
 from sharewarden.domain.record import JobRecord
-from sharewarden.intake import take_in
+from sharewarden.intake.events import take_in
 from sharewarden.ports import Conflict, Unavailable
 from sharewarden.usecases.change import ATTEMPTS, change
 

@@ -14,7 +14,8 @@ from sharewarden.domain.record import status
 from sharewarden.domain.stored import DAY
 from sharewarden.domain.training import TrainingRecord
 from sharewarden.domain.untraced import UntracedJob
-from sharewarden.intake import carry_out, take_in
+from sharewarden.intake.events import take_in
+from sharewarden.intake.wishes import carry_out
 from sharewarden.messages import Poison
 from sharewarden.ports import Unavailable
 from sharewarden.usecases.bump import BumpRequest, bump

@@ -11,7 +11,7 @@ from sharewarden.domain.decide import Decision
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.priority import IN_FLIGHT, MOST_REFUSALS
 from sharewarden.domain.termination import find_open, under_way
-from sharewarden.intake import carry_out
+from sharewarden.intake.wishes import carry_out
 from sharewarden.messages import Poison
 from sharewarden.ports import Denied, Runtime, Unavailable
 from sharewarden.usecases.apply import FRESH, apply

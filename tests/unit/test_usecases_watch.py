@@ -11,7 +11,7 @@ from sharewarden.domain.policy import Policy
 from sharewarden.domain.rules.base import Guardrail, Verdict
 from sharewarden.domain.rules.facts import Facts
 from sharewarden.domain.saves import LATE, LOST, REFUSED, SHORTEST, UNKNOWN
-from sharewarden.intake import look_at
+from sharewarden.intake.looks import look_at
 from sharewarden.messages import Poison, metrics
 from sharewarden.ports import Conflict, Unavailable
 from sharewarden.usecases.watch import LONGEST_DELAY, MOST_SENT, overdue, send_overdue

@@ -14,7 +14,7 @@ from sharewarden.domain.observation import ApiCallObservation, JobDescription, J
 from sharewarden.domain.record import JobRecord, status
 from sharewarden.domain.stored import SECOND
 from sharewarden.events import BadEvent, observe
-from sharewarden.intake import take_in
+from sharewarden.intake.events import take_in
 from sharewarden.ports import Runtime, Unavailable
 from sharewarden.usecases.react import Reaction
 

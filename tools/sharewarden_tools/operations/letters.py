@@ -10,7 +10,9 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ValidationError
 from sharewarden.events import BadEvent, observe
-from sharewarden.intake import LookMessage, NoticeMessage, WishMessage
+from sharewarden.intake.looks import LookMessage
+from sharewarden.intake.notices import NoticeMessage
+from sharewarden.intake.wishes import WishMessage
 
 from sharewarden_tools.cli.output import plain
 
