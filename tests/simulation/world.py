@@ -10,10 +10,10 @@ from typing import Any
 
 from sharewarden.domain.audit import AuditRecord
 from sharewarden.domain.base import last_part
+from sharewarden.domain.observation import SETTLE
 from sharewarden.domain.policy import Policy, QueuePolicy, SharePolicy
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.stored import MINUTE, Stored
-from sharewarden.domain.sweeping import SETTLE
 from sharewarden.domain.training import TrainingRecord
 from sharewarden.intake.events import take_in
 from sharewarden.intake.looks import look_at

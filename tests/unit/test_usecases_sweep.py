@@ -7,13 +7,13 @@ from dataclasses import replace
 
 import pytest
 from sharewarden.domain.audit import AuditFact
-from sharewarden.domain.observation import AttemptSeen, JobDescription
+from sharewarden.domain.observation import SETTLE, AttemptSeen, JobDescription
 from sharewarden.domain.policy import BlastRadius, Policy, QueuePolicy
 from sharewarden.domain.priority import confirm, intend
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.share import ShareRecord
 from sharewarden.domain.stored import Stored
-from sharewarden.domain.sweeping import GAP_AFTER, SETTLE, SweepState
+from sharewarden.domain.sweeping import GAP_AFTER, SweepState
 from sharewarden.ports import Conflict, Unavailable
 from sharewarden.usecases.bump import BumpRequest, bump
 from sharewarden.usecases.sweep import LEASE, sweep

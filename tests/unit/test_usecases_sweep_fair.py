@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 from sharewarden.domain.audit import AuditFact
-from sharewarden.domain.observation import AttemptSeen, JobDescription, Status
+from sharewarden.domain.observation import SETTLE, AttemptSeen, JobDescription, Status
 from sharewarden.domain.policy import BlastRadius, Policy, QueuePolicy
 from sharewarden.domain.priority import live_boosts
 from sharewarden.domain.record import End, JobRecord
 from sharewarden.domain.stored import DAY, Stored
-from sharewarden.domain.sweeping import SETTLE, SILENT, SweepState, portions
+from sharewarden.domain.sweeping import SILENT, SweepState, portions
 from sharewarden.domain.untraced import UntracedJob
 from sharewarden.ports import Page, Shares, Unavailable
 from sharewarden.usecases.bump import BumpRequest, bump

@@ -14,7 +14,7 @@ from sharewarden.domain.saves import LATE, LOST, REFUSED, SHORTEST, UNKNOWN
 from sharewarden.intake.looks import look_at
 from sharewarden.messages import Poison, metrics
 from sharewarden.ports import Conflict, Unavailable
-from sharewarden.usecases.watch import LONGEST_DELAY, MOST_SENT, overdue, send_overdue
+from sharewarden.usecases.send_looks import LONGEST_DELAY, MOST_SENT, overdue, send_overdue
 
 from tests.simulation.faults import nothing, once, watched
 from tests.simulation.samples import ARN, HOUR, JOB, described, share, state

@@ -11,6 +11,8 @@ from .stored import MINUTE
 
 #: No function lives so long (template: 240 s at most), so nobody holds an answer longer than this.
 OLDEST_ANSWER = 5 * MINUTE
+#: Events later than this are no longer waited for: what they did not bring is a gap.
+SETTLE = 10 * MINUTE
 
 Status = Literal[
     "SUBMITTED", "PENDING", "RUNNABLE", "SCHEDULED", "STARTING", "RUNNING", "SUCCEEDED", "FAILED"

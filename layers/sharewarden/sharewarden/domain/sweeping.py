@@ -9,7 +9,7 @@ from .boosts import end_due_boosts, expire_wish
 from .decide import Decision, decide, joined, let_go
 from .facts import gap_fact, timeline_fact
 from .gaps import forgotten_preemptions, unexplained_preemptions
-from .observation import DISPATCHED, TERMINAL, JobSummary
+from .observation import DISPATCHED, SETTLE, TERMINAL, JobSummary
 from .policy import Policy
 from .priority import live_boosts
 from .record import (
@@ -19,11 +19,9 @@ from .record import (
     settle_end_read,
     status,
 )
-from .stored import DAY, MINUTE, Stored
+from .stored import DAY, Stored
 from .termination import open_terminations
 
-#: Events later than this are no longer waited for: what they did not bring is a gap.
-SETTLE = 10 * MINUTE
 #: An event may take this long: EventBridge retries a target for a day (EventBridge user guide, Retry policy).
 #: A gap waits for it, or what happened would be on record twice.
 GAP_AFTER = DAY + SETTLE

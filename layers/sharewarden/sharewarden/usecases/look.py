@@ -18,10 +18,10 @@ from sharewarden.domain.sweeping import housekeeping, lags, needs_read
 from sharewarden.ports import Unavailable
 
 from .guarding import Around
+from .send_looks import overdue
 from .shares import sweep_shares
 from .usage import team_gpu_hours
 from .walk import Walk
-from .watch import overdue
 
 ACTIVE: tuple[Status, ...] = tuple(status for status in get_args(Status) if status not in TERMINAL)
 

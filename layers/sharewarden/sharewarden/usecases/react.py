@@ -25,8 +25,8 @@ from .attribute import attribute
 from .change import ATTEMPTS, commit
 from .guarding import FailedRules, guarded
 from .outside import found_outside, is_of_batch
+from .send_looks import begin_watch
 from .untraced import begin
-from .watch import begin_watch
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from sharewarden.ports import Conflict, Runtime
 from .look import Found, Question, look
 from .notify import remind
 from .release import release
+from .send_looks import send_overdue
 from .tend import ask, meet, tend
 from .untraced import give_up_untraced, untraced_for_long
 from .walk import Limits, MustStop, Report, Walk
-from .watch import send_overdue
 
 #: Notices of one queue that a sweep brings back at most; ``notify`` tells those that are alike together.
 REMINDERS = 100

@@ -4,10 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from sharewarden.domain.audit import AuditFact
 from sharewarden.domain.decide import decide
-from sharewarden.domain.observation import JobDescription, JobObservation
+from sharewarden.domain.observation import SETTLE, JobDescription, JobObservation
 from sharewarden.domain.record import JobRecord, fold, new_record
 from sharewarden.domain.stored import Stored
-from sharewarden.domain.sweeping import SETTLE
 from sharewarden.domain.untraced import NOWHERE, UntracedJob, untraceable_fact
 from sharewarden.ports import Conflict, Runtime
 

@@ -5,26 +5,21 @@ Each look of a job sends the next one, or leaves it to the sweep where that is m
 for. A chain that broke is taken up by the next event of the job, or by the sweep.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Literal
 
 from sharewarden.domain.decide import Decision
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.record import JobRecord
-from sharewarden.domain.saves import EARLY, LATE, SHORTEST, begun, seen, unanswered
-from sharewarden.domain.stored import MINUTE
+from sharewarden.domain.saves import EARLY, begun, seen, unanswered
 from sharewarden.domain.watching import is_watched, look_due, refused_look
 from sharewarden.ports import Conflict, Denied, Runtime, Unavailable
 
 from .change import ATTEMPTS, change
 from .checkpoints import Looked, newest
 from .guarding import FailedRules, guarded
-
-#: The longest that a message can be delayed (SQS API reference, SendMessage, DelaySeconds).
-LONGEST_DELAY = 15 * MINUTE
-#: Looks of one sweep that are sent again at most, the most overdue first.
-MOST_SENT = 500
+from .send_looks import send_next
 
 #: ``over``: the job does not run, or saves to no bucket that is watched; ``early``: another look was begun.
 Outcome = Literal["gone", "over", "early", "looked", "looked_partly", "looks_unanswered", "looks_refused"]
@@ -41,28 +36,8 @@ def watch(runtime: Runtime, job: str, failed: FailedRules) -> Outcome:
     began_at, policy = claimed.saves.asked_at, runtime.policies.current()
     outcome, step = _looked(runtime, claimed.checkpoint_uri or "", began_at, policy)
     decision = change(runtime, job, lambda record: guarded(runtime, step(record), policy, failed))
-    _send_next(runtime, decision.record)
+    send_next(runtime, decision.record)
     return outcome
-
-
-def begin_watch(runtime: Runtime, record: JobRecord) -> None:
-    """Send a look that is due. The record is committed: what is lost here, the sweep brings back."""
-    if is_watched(record, runtime.checkpoint_buckets) and look_due(record) <= runtime.clock.now():
-        _send(runtime, record.job, SHORTEST)
-
-
-def overdue(runtime: Runtime, record: JobRecord, now: int) -> int | None:
-    """Since when a look is due that nobody seems to have taken up; None: there is none."""
-    due = look_due(record)
-    return due if due + LATE <= now and is_watched(record, runtime.checkpoint_buckets) else None
-
-
-def send_overdue(runtime: Runtime, found: Iterable[tuple[int, str]]) -> int:
-    """Send a look for jobs given with the time since when it is due. Returns how many. Raises Unavailable."""
-    jobs = [job for _, job in sorted(found)[:MOST_SENT]]
-    for job in jobs:
-        runtime.looks.send(job, 0)
-    return len(jobs)
 
 
 def _claim(runtime: Runtime, job: str) -> JobRecord | Outcome:
@@ -103,14 +78,3 @@ def _seen(record: JobRecord, found: Looked, began_at: int) -> Decision:
 
 def _with(record: JobRecord, saves: object) -> Decision:
     return Decision(record=record.model_copy(update={"saves": saves}))
-
-
-def _send_next(runtime: Runtime, record: JobRecord) -> None:
-    delay = max(0, look_due(record) - runtime.clock.now())
-    if delay <= LONGEST_DELAY and is_watched(record, runtime.checkpoint_buckets):
-        _send(runtime, record.job, delay)
-
-
-def _send(runtime: Runtime, job: str, delay: int) -> None:
-    with suppress(Unavailable):
-        runtime.looks.send(job, delay)
