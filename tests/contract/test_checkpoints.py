@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from typing import Any
 
 import boto3
@@ -12,9 +13,9 @@ from botocore.config import Config
 from botocore.exceptions import ClientError
 from moto import mock_aws
 from sharewarden.aws.lazy import Lazy
-from sharewarden.aws.s3 import S3Checkpoints
+from sharewarden.aws.s3 import S3Checkpoints, _spans
 from sharewarden.bootstrap import CONFIG
-from sharewarden.domain.checkpoints import ObjectSeen, Protection
+from sharewarden.domain.checkpoints import ObjectSeen, Protection, Version
 from sharewarden.ports import Checkpoints, Denied, Unavailable
 from sharewarden_tools import memory_objects
 from sharewarden_tools.memory import MemoryClock
@@ -131,7 +132,7 @@ def test_pages_follow_one_another_until_the_last(store: Store) -> None:
 def test_nothing_there_is_no_error(store: Store) -> None:
     assert store.all() == []
     assert store.port.read(URI, "a", 10) is None
-    assert store.port.versions(URI, ["a"]) is None
+    assert store.port.versions(URI, ["a"]) == {}
     assert store.port.protection(URI) == Protection(versioned=False)
 
 
@@ -153,7 +154,7 @@ def test_what_names_no_place_is_refused_before_s3_is_asked(store: Store, uri: st
         lambda: port.versions(uri, ["a"]),
         lambda: port.protection(uri),
         lambda: port.put(uri, "a", b""),
-        lambda: port.restore(uri, "a", "v1"),
+        lambda: port.restore(uri, "a", Version("v1", 1, "e", current=False)),
     ):
         with pytest.raises(Denied):
             call()
@@ -171,43 +172,81 @@ def test_no_such_bucket_is_denied(store: Store) -> None:
         port.protection(uri)
 
 
+def version_of(store: Store, key: str) -> Version:
+    """The newest that is kept."""
+    return store.port.versions(URI, [key])[key][0]
+
+
 def test_a_version_is_found_and_comes_back_after_an_overwrite_and_a_deletion(store: Store) -> None:
     store.versioned()
     store.port.put(URI, "step-1/a", b"good")
     store.port.put(URI, "step-1/b", b"other")
-    versions = store.port.versions(URI, ["step-1/a", "step-1/b", "step-1/none"])
-    assert versions is not None
-    assert versions.keys() == {"step-1/a", "step-1/b"}
+    found = store.port.versions(URI, ["step-1/a", "step-1/b", "step-1/none"])
+    assert {key: [one.current for one in kept] for key, kept in found.items()} == {
+        "step-1/a": [True],
+        "step-1/b": [True],
+    }
+    (good,) = found["step-1/a"]
     store.port.put(URI, "step-1/a", b"worse")
-    assert store.port.versions(URI, ["step-1/a"]) != {"step-1/a": versions["step-1/a"]}
+    worse, before = store.port.versions(URI, ["step-1/a"])["step-1/a"]
+    assert (worse.size, worse.current, before) == (5, True, good._replace(current=False))
     store.delete("step-1/a")
-    assert store.port.versions(URI, ["step-1/a"]) == {}
+    assert store.port.versions(URI, ["step-1/a"])["step-1/a"] == (worse._replace(current=False), before)
     assert store.keys() == ["step-1/b"]
-    store.port.restore(URI, "step-1/a", versions["step-1/a"])
+    copy = store.port.restore(URI, "step-1/a", good)
     assert store.port.read(URI, "step-1/a", 10) == b"good"
     assert store.keys() == ["step-1/a", "step-1/b"]
+    now = version_of(store, "step-1/a")
+    assert (now.id, now.etag, now.current) == (copy, good.etag, True)
+    assert copy != good.id
+
+
+def test_a_version_tells_what_the_listing_tells(store: Store) -> None:
+    store.versioned()
+    store.port.put(URI, "a", b"12345")
+    (seen,), found = store.all(), version_of(store, "a")
+    assert (found.size, found.etag) == (seen.size, seen.etag)
 
 
 def test_only_the_keys_that_were_asked_for_have_versions(store: Store) -> None:
     store.versioned()
-    for key in ("a", "ab", "b"):
+    for key in ("a", "ab", "b", "c"):
         store.port.put(URI, key, b"1")
-    assert (store.port.versions(URI, ["a"]) or {}).keys() == {"a"}
-    assert (store.port.versions(URI, ["a", "b"]) or {}).keys() == {"a", "b"}
+    assert store.port.versions(URI, ["a"]).keys() == {"a"}
+    assert store.port.versions(URI, ["b", "a"]).keys() == {"a", "b"}
 
 
 def test_of_no_keys_there_are_no_versions(store: Store) -> None:
     store.versioned()
+    store.port.put(URI, "a", b"1")
     assert store.port.versions(URI, []) == {}
 
 
-def test_a_version_that_is_gone_is_denied(store: Store) -> None:
+def test_a_bucket_without_versions_has_one_of_each(store: Store) -> None:
+    store.port.put(URI, "a", b"1")
+    store.port.put(URI, "a", b"22")
+    ((only,),) = store.port.versions(URI, ["a"]).values()
+    assert (only.id, only.size, only.current) == ("null", 2, True)
+
+
+def test_what_was_there_before_versions_were_kept_comes_back(store: Store) -> None:
+    store.port.put(URI, "a", b"early")
+    early = version_of(store, "a")
+    store.versioned()
+    store.port.put(URI, "a", b"late")
+    store.port.restore(URI, "a", early)
+    assert store.port.read(URI, "a", 10) == b"early"
+
+
+def test_a_version_that_is_gone_is_denied_and_named(store: Store) -> None:
     store.versioned()
     store.port.put(URI, "a", b"1")
-    gone = store.port.versions(URI, ["a"])
-    assert gone is not None
-    with pytest.raises(Denied):
-        store.port.restore(URI, "b", gone["a"])
+    with pytest.raises(Denied, match="b has no version"):
+        store.port.restore(URI, "b", version_of(store, "a"))
+    with pytest.raises(Denied, match="a has no version"):
+        store.port.restore(
+            URI, "a", version_of(store, "a")._replace(id="00000000-0000-0000-0000-000000000000")
+        )
 
 
 def test_a_versioned_bucket_says_so(store: Store) -> None:
@@ -276,11 +315,72 @@ def test_versions_are_found_behind_many_earlier_ones() -> None:
         port.put(URI, "a", str(number).encode())
     port.put(URI, "b", b"1")
     found = port.versions(URI, ["a", "b"])
-    assert found is not None
-    assert found.keys() == {"a", "b"}
+    assert [len(found["a"]), len(found["b"])] == [3 * FEW, 1]
+    newest = found["a"][0]
+    assert [one.current for one in found["a"]] == [True] + [False] * (3 * FEW - 1)
     port.put(URI, "a", b"newest")
-    port.restore(URI, "a", found["a"])
+    port.restore(URI, "a", newest)
     assert port.read(URI, "a", 10) == b"14"
+
+
+@pytest.mark.usefixtures("small_pages")
+@mock_aws
+def test_more_versions_than_a_look_reads_are_refused_and_pages_behind_the_last_key_are_not_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sharewarden.aws.s3._MOST_VERSION_PAGES", 1)
+    client = s3()
+    client.create_bucket(Bucket=BUCKET)
+    client.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
+    port = S3Checkpoints(client)
+    for number in range(2 * FEW):
+        port.put(URI, f"a{number}", b"1")
+    assert port.versions(URI, ["a0"]).keys() == {"a0"}
+    with pytest.raises(Denied, match="more than 1 pages"):
+        port.versions(URI, ["a0", "a9"])
+
+
+MIB = 1024 * 1024
+
+
+@pytest.mark.parametrize("size", [5 * MIB, 5 * MIB + 1, 11 * MIB])
+@mock_aws
+def test_a_large_object_comes_back_in_parts(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sharewarden.aws.s3.PART", 5 * MIB)  # the least that S3 takes
+    client = s3()
+    client.create_bucket(Bucket=BUCKET)
+    client.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
+    port = S3Checkpoints(client)
+    body = bytes(range(251)) * (size // 251 + 1)
+    port.put(URI, "a", body[:size])
+    (before,) = port.versions(URI, ["a"])["a"]
+    client.delete_object(Bucket=BUCKET, Key="team/run/a")
+    copy = port.restore(URI, "a", before)
+    assert port.read(URI, "a", size) == body[:size]
+    assert port.versions(URI, ["a"])["a"][0][:2] == (copy, size)
+
+
+@mock_aws
+def test_a_copy_in_parts_that_breaks_off_leaves_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sharewarden.aws.s3.PART", 5 * MIB)
+    client = s3()
+    client.create_bucket(Bucket=BUCKET)
+    client.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Enabled"})
+    port = S3Checkpoints(client)
+    port.put(URI, "a", b"1" * 6 * MIB)
+    (before,) = port.versions(URI, ["a"])["a"]
+    with pytest.raises(Denied, match="a has no version"):
+        port.restore(URI, "a", before._replace(id="00000000-0000-0000-0000-000000000000"))
+    assert client.list_multipart_uploads(Bucket=BUCKET).get("Uploads", []) == []
+    assert port.versions(URI, ["a"])["a"] == (before,)
+
+
+def test_parts_cover_the_largest_object_in_ten_thousand() -> None:
+    size = 5 * 1024**4
+    spans = list(_spans(size))
+    assert len(spans) <= 10_000
+    assert (spans[0][0], spans[-1][1]) == (0, size - 1)
+    assert all(first == last + 1 for (_, last), (first, _) in pairwise(spans))
 
 
 def error_of(code: str, http: int) -> Answer:
@@ -345,5 +445,22 @@ def test_what_s3_says_while_a_copy_is_made_is_mapped_too() -> None:
     client.create_bucket(Bucket=BUCKET)
     port = S3Checkpoints(client)
     with pytest.raises((Denied, Unavailable)) as raised:
-        port.restore(URI, "a", "00000000-0000-0000-0000-000000000000")
+        port.restore(URI, "a", Version("00000000-0000-0000-0000-000000000000", 1, "e", current=False))
     assert isinstance(raised.value.__cause__, ClientError)
+
+
+def test_another_content_under_the_same_id_is_denied() -> None:
+    """As under ``null`` once a bucket keeps versions no longer. S3 is asked to compare (moto does not)."""
+    memory = MemoryCheckpoints(MemoryClock(NOW))
+    memory.put(URI, "a", b"1")
+    ((before,),) = memory.versions(URI, ["a"]).values()
+    memory.put(URI, "a", b"2")
+    with pytest.raises(Denied, match="a has no version null"):
+        memory.restore(URI, "a", before)
+    refusal = pytest.raises(Denied, match="a has no version null")
+    with serving(error_of("PreconditionFailed", 412)) as endpoint, refusal:
+        failing(endpoint.url).restore(URI, "a", before)
+    ((path, headers, _),) = endpoint.requests
+    assert path == "/ckpt/team/run/a"
+    assert headers["x-amz-copy-source"] == "ckpt/team/run/a?versionId=null"
+    assert headers["x-amz-copy-source-if-match"] == before.etag

@@ -1,34 +1,38 @@
 """The Checkpoints port in memory, by the same suite as the one on S3 (tests/contract/test_checkpoints.py)."""
 
 from collections.abc import Iterator, Sequence
+from hashlib import md5
 from itertools import count, islice
 from typing import NamedTuple
 
-from sharewarden.domain.checkpoints import ObjectSeen, Place, Protection, place_of
+from sharewarden.domain.checkpoints import ObjectSeen, Place, Protection, Version, place_of
 from sharewarden.ports import Clock, Denied, Unavailable
 
 PAGE_SIZE = 1000
 
 
-class Version(NamedTuple):
-    """``body`` None: a deletion."""
+class Kept(NamedTuple):
+    """One version; ``body`` None: a deletion."""
 
     id: str
     body: bytes | None
     modified_at: int
+    etag: str
 
 
 class MemoryCheckpoints:
     """Checkpoints over dictionaries: bucket -> key -> versions, the newest last.
 
     A bucket is there once something was put into it; ``versioned`` holds those that keep versions, and
-    ``expires`` the days of a lifecycle rule by bucket. While ``down`` holds a text, every call raises
-    Unavailable with it; while ``denied`` does, Denied. ``asked`` counts the calls.
+    ``expires`` the days of a lifecycle rule by bucket; in those ``encrypted`` by KMS no two ETags are alike.
+    While ``down`` holds a text, every call raises Unavailable with it; while ``denied`` does, Denied.
+    ``asked`` counts the calls.
     """
 
     def __init__(self, clock: Clock) -> None:
-        self.buckets: dict[str, dict[str, list[Version]]] = {}
+        self.buckets: dict[str, dict[str, list[Kept]]] = {}
         self.versioned: set[str] = set()
+        self.encrypted: set[str] = set()
         self.expires: dict[str, int] = {}
         self.down: str | None = None
         self.denied: str | None = None
@@ -50,13 +54,11 @@ class MemoryCheckpoints:
         body = self._current(place, place.prefix + key)
         return None if body is None or len(body) > most else body
 
-    def versions(self, uri: str, keys: Sequence[str]) -> dict[str, str] | None:
+    def versions(self, uri: str, keys: Sequence[str]) -> dict[str, tuple[Version, ...]]:
         place = self._reach(uri)
         bucket = self._bucket(place)
-        if place.bucket not in self.versioned:
-            return None
-        there = [key for key in keys if self._current(place, place.prefix + key) is not None]
-        return {key: bucket[place.prefix + key][-1].id for key in there}
+        found = {key: _newest_first(bucket.get(place.prefix + key, [])) for key in keys}
+        return {key: versions for key, versions in found.items() if versions}
 
     def protection(self, uri: str) -> Protection:
         place = self._reach(uri)
@@ -70,13 +72,13 @@ class MemoryCheckpoints:
         self.buckets.setdefault(place.bucket, {})
         self._write(place, key, body)
 
-    def restore(self, uri: str, key: str, version_id: str) -> None:
+    def restore(self, uri: str, key: str, version: Version) -> str:
         place = self._reach(uri)
-        versions = self._bucket(place).get(place.prefix + key, ())
-        body = next((one.body for one in versions if one.id == version_id), None)
+        kept = self._bucket(place).get(place.prefix + key, ())
+        body = next((one.body for one in kept if (one.id, one.etag) == (version.id, version.etag)), None)
         if body is None:
-            raise Denied(f"{uri}: {key} has no version {version_id}")
-        self._write(place, key, body)
+            raise Denied(f"{uri}: {key} has no version {version.id} any longer")
+        return self._write(place, key, body)
 
     def delete(self, uri: str, key: str) -> None:
         """What a deletion under the training's local path does here, once SageMaker has repeated it."""
@@ -86,23 +88,27 @@ class MemoryCheckpoints:
         else:
             del self.buckets[place.bucket][place.prefix + key]
 
-    def _write(self, place: Place, key: str, body: bytes | None) -> None:
+    def _write(self, place: Place, key: str, body: bytes | None) -> str:
         versions = self.buckets[place.bucket].setdefault(place.prefix + key, [])
-        if place.bucket not in self.versioned:
-            versions.clear()
-        versions.append(Version(f"v{next(self._ids)}", body, self._clock.now()))
+        version = f"v{next(self._ids)}" if place.bucket in self.versioned else "null"
+        if version == "null":
+            versions[:] = [one for one in versions if one.id != "null"]
+        unlike = f" {next(self._ids)}".encode() if place.bucket in self.encrypted else b""
+        etag = md5((body or b"") + unlike, usedforsecurity=False).hexdigest()
+        versions.append(Kept(version, body, self._clock.now(), f'"{etag}"'))
+        return version
 
     def _seen(self, place: Place, key: str) -> ObjectSeen | None:
         newest = self.buckets[place.bucket][key][-1]
         if newest.body is None:
             return None
-        return ObjectSeen(key.removeprefix(place.prefix), len(newest.body), newest.modified_at, newest.id)
+        return ObjectSeen(key.removeprefix(place.prefix), len(newest.body), newest.modified_at, newest.etag)
 
     def _current(self, place: Place, key: str) -> bytes | None:
         versions = self._bucket(place).get(key)
         return versions[-1].body if versions else None
 
-    def _bucket(self, place: Place) -> dict[str, list[Version]]:
+    def _bucket(self, place: Place) -> dict[str, list[Kept]]:
         if place.bucket not in self.buckets:
             raise Denied(f"NoSuchBucket: {place.bucket}")
         return self.buckets[place.bucket]
@@ -117,6 +123,14 @@ class MemoryCheckpoints:
             return place_of(uri)
         except ValueError as error:
             raise Denied(str(error)) from error
+
+
+def _newest_first(kept: list[Kept]) -> tuple[Version, ...]:
+    return tuple(
+        Version(one.id, len(one.body), one.etag, one is kept[-1])
+        for one in reversed(kept)
+        if one.body is not None
+    )
 
 
 def _pages(seen: Iterator[ObjectSeen]) -> Iterator[tuple[ObjectSeen, ...]]:

@@ -10,7 +10,7 @@ from typing import Literal, Protocol, TypeVar
 
 from .domain.audit import AuditFact, AuditRecord
 from .domain.base import Frozen
-from .domain.checkpoints import ObjectSeen, Protection
+from .domain.checkpoints import ObjectSeen, Protection, Version
 from .domain.notice import Channel
 from .domain.observation import JobDescription, JobSummary, ShareDescription, Status
 from .domain.policy import Policy
@@ -153,10 +153,11 @@ class NoticeQueue(Protocol):
 
 
 class LookQueue(Protocol):
-    def send(self, job: str, delay: int) -> None:
+    def send(self, job: str, delay: int, asked: int | None = None) -> None:
         """Ask ``watch`` to look at the job's checkpoints after ``delay`` ms, 15 minutes at most.
 
-        Raises Unavailable. A look that was lost is brought back by the sweep.
+        With ``asked``, to go on with the save request of that version of the job's wish. Raises Unavailable.
+        A look that was lost is brought back by the sweep; a save request is waited for only so long.
         """
         ...
 
@@ -164,7 +165,7 @@ class LookQueue(Protocol):
 class Unwatched:
     """LookQueue of a process that watches no bucket, so nothing is ever sent."""
 
-    def send(self, job: str, delay: int) -> None:
+    def send(self, job: str, delay: int, asked: int | None = None) -> None:
         raise Unavailable(f"no queue of looks is set up: {job} is not looked at in {delay} ms")
 
 
@@ -190,8 +191,11 @@ class Checkpoints(Protocol):
         """The object's bytes; None when it is not there, or has more than ``most``."""
         ...
 
-    def versions(self, uri: str, keys: Sequence[str]) -> dict[str, str] | None:
-        """The id of the current version of each of ``keys`` that is there; None: the bucket keeps none."""
+    def versions(self, uri: str, keys: Sequence[str]) -> dict[str, tuple[Version, ...]]:
+        """Every version of each of ``keys`` that is kept, the newest first. A deletion is none.
+
+        An object of a bucket that keeps no versions has one. Raises Denied, too, when there are too many.
+        """
         ...
 
     def protection(self, uri: str) -> Protection:
@@ -202,8 +206,11 @@ class Checkpoints(Protocol):
         """Write the object whole."""
         ...
 
-    def restore(self, uri: str, key: str, version_id: str) -> None:
-        """Make a copy of that version the current one. Raises Denied, too, when the version is gone."""
+    def restore(self, uri: str, key: str, version: Version) -> str:
+        """Make a copy of that version the current one, and return the id of the copy.
+
+        Raises Denied, too, when the version is gone or its content is another one.
+        """
         ...
 
 

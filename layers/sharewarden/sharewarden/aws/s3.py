@@ -5,28 +5,37 @@ be read is for IAM to say.
 """
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from sharewarden.aws.errors import asking, code, message
-from sharewarden.domain.checkpoints import ObjectSeen, Place, Protection, place_of
-from sharewarden.ports import Denied, Unavailable
+from sharewarden.domain.checkpoints import ObjectSeen, Place, Protection, Version, place_of
+from sharewarden.ports import Denied
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+    from mypy_boto3_s3.type_defs import CompletedPartTypeDef
 
 #: What S3 answers when asking again would change nothing (S3 API reference, Error responses). The bare
 #: numbers are those of HEAD, which has no body to tell more.
 _REFUSED = {
     *("AccessDenied", "AllAccessDisabled", "AccountProblem", "403"),
     *("NoSuchBucket", "InvalidBucketName", "PermanentRedirect", "AuthorizationHeaderMalformed"),
-    *("NoSuchVersion", "InvalidObjectState", "MethodNotAllowed", "405"),
+    *("InvalidObjectState", "MethodNotAllowed", "405"),
 }
 _NOT_THERE = {"NoSuchKey", "404"}
+#: What S3 answers when a version to copy is not there, or is another one than was said (CopyObject).
+_GONE = {"NoSuchKey", "NoSuchVersion", "404", "PreconditionFailed", "412"}
 #: ListObjectVersions gives a thousand rows a page, earlier versions and deletions among them.
 _MOST_VERSION_PAGES = 100
+#: Larger objects are copied in parts of this size: one CopyObject takes 5 GB at most, and longer than clients
+#: wait. There are 10,000 parts at most (S3 user guide, Multipart upload limits).
+PART = 256 * 1024 * 1024
+_MOST_PARTS = 10_000
+#: Id of what is written while the bucket keeps no versions.
+_NULL = "null"
 
 
 class S3Checkpoints:
@@ -59,17 +68,18 @@ class S3Checkpoints:
             with answer["Body"] as body:
                 return None if answer["ContentLength"] > most else body.read()
 
-    def versions(self, uri: str, keys: Sequence[str]) -> dict[str, str] | None:
+    def versions(self, uri: str, keys: Sequence[str]) -> dict[str, tuple[Version, ...]]:
         place = _place(uri)
-        if not self._versioned(place):
-            return None
-        wanted, found = set(keys), dict[str, str]()
-        for rows in self._version_pages(place, _common(keys)):
-            current = {row["Key"].removeprefix(place.prefix): row["VersionId"] for row in rows}
-            found |= {key: version for key, version in current.items() if key in wanted}
-            if found.keys() == wanted:
+        found: dict[str, list[Version]] = {key: [] for key in keys}
+        last = max(keys, default="")
+        pages = self._version_pages(place, _common(keys)) if keys else iter(())
+        for rows in pages:
+            for row in rows:
+                if (kept := found.get(row["Key"].removeprefix(place.prefix))) is not None:
+                    kept.append(_version(row))
+            if rows and rows[-1]["Key"].removeprefix(place.prefix) > last:
                 break
-        return found
+        return {key: tuple(kept) for key, kept in found.items() if kept}
 
     def protection(self, uri: str) -> Protection:
         place = _place(uri)
@@ -84,36 +94,63 @@ class S3Checkpoints:
         with _asking("PutObject", place):
             self._client.put_object(Bucket=place.bucket, Key=place.prefix + key, Body=body)
 
-    def restore(self, uri: str, key: str, version_id: str) -> None:
+    def restore(self, uri: str, key: str, version: Version) -> str:
         place = _place(uri)
-        source: Any = {"Bucket": place.bucket, "Key": place.prefix + key, "VersionId": version_id}
+        target: dict[str, Any] = {"Bucket": place.bucket, "Key": place.prefix + key}
+        source: dict[str, Any] = {
+            "CopySource": {**target, "VersionId": version.id},
+            "CopySourceIfMatch": version.etag,
+        }
         with _asking("CopyObject", place):
             try:
-                # in parts where the object is larger than CopyObject takes (5 GB)
-                self._client.copy(source, place.bucket, place.prefix + key)
+                if version.size > PART:
+                    return self._copy_in_parts(target, source, version.size)
+                return self._client.copy_object(**target, **source).get("VersionId", _NULL)
             except ClientError as error:
-                if code(error) in _NOT_THERE:
-                    raise Denied(f"{uri}: {key} has no version {version_id}") from error
+                if code(error) in _GONE:
+                    raise Denied(f"{uri}: {key} has no version {version.id} any longer") from error
                 raise
+
+    def _copy_in_parts(self, target: dict[str, Any], source: dict[str, Any], size: int) -> str:
+        upload = {**target, "UploadId": self._client.create_multipart_upload(**target)["UploadId"]}
+        try:
+            parts = [
+                self._copy_part(upload, source, number, span) for number, span in enumerate(_spans(size), 1)
+            ]
+            done = self._client.complete_multipart_upload(**upload, MultipartUpload={"Parts": parts})
+        except BaseException:
+            with suppress(ClientError, BotoCoreError):  # what is left of it costs until a rule cleans it up
+                self._client.abort_multipart_upload(**upload)
+            raise
+        return done.get("VersionId", _NULL)
+
+    def _copy_part(
+        self, upload: dict[str, Any], source: dict[str, Any], number: int, span: tuple[int, int]
+    ) -> "CompletedPartTypeDef":
+        first, last = span
+        answer = self._client.upload_part_copy(
+            **upload, **source, PartNumber=number, CopySourceRange=f"bytes={first}-{last}"
+        )
+        return {"PartNumber": number, "ETag": answer["CopyPartResult"]["ETag"]}
 
     def _versioned(self, place: Place) -> bool:
         with _asking("GetBucketVersioning", place):
             return self._client.get_bucket_versioning(Bucket=place.bucket).get("Status") == "Enabled"
 
     def _version_pages(self, place: Place, common: str) -> Iterator[list[Any]]:
-        """The current versions of the keys that begin with ``common``. Raises Unavailable."""
+        """The versions of the keys that begin with ``common``, by key, the newest first."""
         request: dict[str, Any] = {"Bucket": place.bucket, "Prefix": place.prefix + common}
         for _ in range(_MOST_VERSION_PAGES):
             with _asking("ListObjectVersions", place):
                 page: Any = self._client.list_object_versions(**request)
-                yield [row for row in page.get("Versions", ()) if row["IsLatest"]]
+                yield list(page.get("Versions", ()))
                 if not page["IsTruncated"]:
                     return
                 request |= {
                     "KeyMarker": page["NextKeyMarker"],
                     "VersionIdMarker": page["NextVersionIdMarker"],
                 }
-        raise Unavailable(f"ListObjectVersions: {place.bucket}: more than {_MOST_VERSION_PAGES} pages")
+        raise Denied(f"ListObjectVersions: {place.bucket}: more than {_MOST_VERSION_PAGES} pages of versions")
 
     def _rules(self, place: Place) -> list[Any]:
         """The lifecycle rules of the bucket that are in force."""
@@ -155,6 +192,16 @@ def _common(keys: Sequence[str]) -> str:
 def _seen(row: Any, prefix: str) -> ObjectSeen:
     at = int(row["LastModified"].timestamp() * 1000)
     return ObjectSeen(row["Key"].removeprefix(prefix), row["Size"], at, row.get("ETag", ""))
+
+
+def _version(row: Any) -> Version:
+    return Version(row["VersionId"], row["Size"], row["ETag"], row["IsLatest"])
+
+
+def _spans(size: int) -> Iterator[tuple[int, int]]:
+    """First and last byte of each part."""
+    part = max(PART, -(-size // _MOST_PARTS))
+    return ((first, min(first + part, size) - 1) for first in range(0, size, part))
 
 
 def _expires_after(rule: Any, prefix: str, versioned: bool) -> int | None:

@@ -39,6 +39,18 @@ class ObjectSeen(NamedTuple):
     etag: str = ""
 
 
+class Version(NamedTuple):
+    """One version of an object; ``current`` is what a reader gets who asks for none.
+
+    An equal ``etag`` is an equal content; equal contents may have different ones (parts, keys of KMS).
+    """
+
+    id: str
+    size: int
+    etag: str
+    current: bool
+
+
 class Protection(Frozen):
     """What keeps an object from being lost for good once it is deleted or overwritten."""
 
