@@ -54,6 +54,9 @@ class Case(Stored):
     proof: Proof | None = None
     resubmitted: bool = False
     """An exhausted job: its resubmission was decided on, whichever way."""
+    next_job: str | None = None
+    """Key of the job that goes on in the exhausted one's place, once it was submitted: its first attempt is the
+    next one of this case."""
     closed_at: int | None = None
 
     @property
