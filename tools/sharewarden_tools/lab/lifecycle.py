@@ -10,7 +10,7 @@ import re
 
 from . import events, heuristics
 from .errors import ApiError
-from .model import DISPATCHED, TERMINAL, Job, JobQueue, State, Stop, TrainingJob
+from .model import DISPATCHED, TERMINAL, Job, JobQueue, Preemption, State, Stop, TrainingJob
 from .scheduler import Blocked, Preempt, Rules, plan
 from .training import CAPACITY_ERROR, TrainingService
 from .views import resource_id
@@ -111,6 +111,15 @@ class Lifecycle:
 
     def _preempt(self, preemption: Preempt) -> None:
         job = self._state.jobs[preemption.job.id]
+        self._state.preemptions.append(
+            Preemption(
+                at=self._world.now(),
+                job=job.id,
+                attempt=job.training.arn if job.training else None,
+                kind=preemption.kind,
+                demander=preemption.demander.id if preemption.demander else None,
+            )
+        )
         reason = self._reasons[preemption.kind]
         loud = self._loud.get(preemption.kind, True)
         if loud:

@@ -184,6 +184,17 @@ class JobQueue:
         return sorted(mine, key=lambda job: job.serial)
 
 
+@dataclass(frozen=True, slots=True)
+class Preemption:
+    """What Batch keeps to itself: why it stopped an attempt, and for whom. For tests of what is inferred."""
+
+    at: int
+    job: str
+    attempt: str | None
+    kind: Literal["cross-share", "in-share", "limit"]
+    demander: str | None
+
+
 @dataclass(slots=True)
 class State:
     """Everything that the lab knows, by ARN; jobs by id."""
@@ -195,6 +206,7 @@ class State:
     jobs: dict[str, Job] = field(default_factory=dict)
     trainings: dict[str, TrainingJob] = field(default_factory=dict)
     tokens: set[str] = field(default_factory=set)
+    preemptions: list[Preemption] = field(default_factory=list)
     orders: Iterator[int] = field(default_factory=lambda: count(1))
 
     def job(self, id_or_arn: str) -> Job | None:

@@ -33,6 +33,17 @@ class FoundChange(Frozen):
     """Guardrails have decided on it: once CloudTrail has named who made it, or did not in ``PATIENCE``."""
 
 
+class Lowered(Frozen):
+    """A limit of a share that was lowered, at some time from ``not_before`` to ``at``."""
+
+    share: str
+    unit: str
+    before: int
+    after: int
+    not_before: int
+    at: int
+
+
 class ShareRecord(Stored):
     """One quota share."""
 
@@ -49,6 +60,8 @@ class ShareRecord(Stored):
     """Such a call came since the last read: what the next read finds changed is on record already."""
     found: tuple[FoundChange, ...] = ()
     """For the late attribution of each change."""
+    lowered: tuple[Lowered, ...] = ()
+    """The last limits that were lowered: what was preempted then had no preemptor."""
 
     @property
     def key(self) -> str:
@@ -98,6 +111,26 @@ def judged(record: ShareRecord, changes: tuple[FoundChange, ...]) -> ShareRecord
     """The record with these changes decided on."""
     found = tuple(one.model_copy(update={"judged": True}) if one in changes else one for one in record.found)
     return record.model_copy(update={"found": found})
+
+
+def with_lowered(record: ShareRecord, seen: ShareDescription | None, answered_at: int) -> ShareRecord:
+    """The record with the limits that ``seen`` has lower than the last read had them.
+
+    They were lowered when CloudTrail says so, or at some time between the two reads.
+    """
+    if record.description is None:
+        return record
+    now = {} if seen is None else dict(seen.limits)
+    times = {
+        "not_before": record.told_at if record.told else record.read_at,
+        "at": record.told_at if record.told else answered_at,
+    }
+    found = tuple(
+        Lowered(share=record.description.name, unit=unit, before=limit, after=now.get(unit, 0), **times)
+        for unit, limit in record.description.limits
+        if now.get(unit, 0) < limit
+    )
+    return record.model_copy(update={"lowered": (*record.lowered, *found)[-KEPT_CHANGES:]})
 
 
 def content_hash(description: ShareDescription | None) -> str:

@@ -11,7 +11,15 @@ from sharewarden.domain.observation import ShareDescription
 from sharewarden.domain.other_scopes import Found, guard_change, has_scope
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.rules.facts import ShareChangeFacts
-from sharewarden.domain.share import KEPT_CHANGES, FoundChange, ShareRecord, content_hash, judged, unjudged
+from sharewarden.domain.share import (
+    KEPT_CHANGES,
+    FoundChange,
+    ShareRecord,
+    content_hash,
+    judged,
+    unjudged,
+    with_lowered,
+)
 from sharewarden.ports import Conflict, Runtime
 
 from .outside import commit_found
@@ -63,7 +71,8 @@ def _compare(runtime: Runtime, new: ShareRecord, seen: ShareDescription | None, 
         return 0
     facts = [_found(record, seen, look.asked_at)] if record.read_at and changed and not record.told else []
     update = {"description": seen, "read_at": look.asked_at, "told": False}
-    after = judged(_with_found(record, facts, look), waiting).model_copy(update=update)
+    known = with_lowered(_with_found(record, facts, look), seen, look.answered_at)
+    after = judged(known, waiting).model_copy(update=update)
     more = _judged(record.queue, waiting, record.arn.rpartition("/")[2], look)
     try:
         commit_found(runtime, [after], facts, more)
