@@ -36,7 +36,8 @@ class Handler(BaseHTTPRequestHandler):
         self.endpoint.requests.append((self.path, dict(self.headers), body))
         self.endpoint.answer(self)
 
-    do_PUT = do_POST
+    def do_PUT(self) -> None:
+        self.do_POST()
 
     def do_GET(self) -> None:
         self.endpoint.requests.append((self.path, dict(self.headers), b"(GET)"))

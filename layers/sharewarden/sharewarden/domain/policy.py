@@ -10,9 +10,9 @@ from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, WrapVa
 from .base import Frozen, Name, last_part
 from .durations import Duration
 from .rules import CUSTOM, rule_class
-from .rules.base import ACTING, MOST_ENTRIES, Guardrail, Mode
+from .rules.base import ACTING, MOST_ENTRIES, Guardrail, Listed, Mode, any_matches
 from .save_patterns import SavePattern
-from .stored import HOUR, MINUTE
+from .stored import DAY, HOUR, MINUTE, SECOND
 
 Priority = Field(ge=0, le=9999)
 
@@ -100,11 +100,34 @@ class BlastRadius(Frozen):
         return max(1, min(self.acts, open_jobs * self.percent // 100))
 
 
+class ResubmitPolicy(Frozen):
+    """What becomes of a job whose preemption retries ran out."""
+
+    mode: Mode = "shadow"
+    most_per_lineage: int = Field(default=3, ge=1, le=100)
+    """How often a job and those that replace it are submitted again, all together."""
+    roles: Listed = ()
+    """The execution roles that a job submitted by us may have: names or ARNs, ``*`` stands for anything.
+    None listed: no job is submitted."""
+    from_zero: bool = False
+    """Also a job without a complete checkpoint, which has to begin anew."""
+
+    def allows(self, role: str | None) -> bool:
+        """Whether the role with that ARN is among them."""
+        return role is not None and any(any_matches(self.roles, name) for name in (role, last_part(role)))
+
+
 class CheckpointPolicy(Frozen):
     """How checkpoints are found."""
 
     patterns: tuple[SavePattern, ...] = Field(default=(), max_length=20)
     """Layouts of checkpoint sets beside those that are known without: docs/checkpoints.md."""
+    resubmit: ResubmitPolicy = ResubmitPolicy()
+    keep_pins: Duration = Field(default=30 * DAY, ge=1 * DAY)
+    """How long a pinned set is remembered after the last preemption that found it."""
+    ask_before_bump: Duration | None = Field(default=None, ge=30 * SECOND, le=10 * MINUTE)
+    """Running jobs that a bump may push out of their share are asked to save, and it waits so long at most.
+    Not given: they are not asked."""
 
 
 def _entry(value: Any, _: ValidatorFunctionWrapHandler) -> Guardrail:
@@ -156,6 +179,13 @@ class Policy(Frozen):
             raise ValueError(f"two guardrails are called {twice!r}: give each a name of its own")
         return self
 
+    @model_validator(mode="after")
+    def _wishes_outlive_their_wait(self) -> Self:
+        wait = self.checkpoints.ask_before_bump
+        if wait is not None and self.wish_life < wait + 10 * MINUTE:
+            raise ValueError("wish_life has to be 10m longer than checkpoints.ask_before_bump: raise it")
+        return self
+
     def queue(self, arn: str) -> QueuePolicy:
         """The rules of the queue, or the safe defaults when the policy does not name it."""
         return self.queues.get(last_part(arn), QueuePolicy())
@@ -167,6 +197,13 @@ class Policy(Frozen):
         rules = self.queue(queue)
         modes = {rules.mode, rules.bumps} | {entry.mode for entry in self.guardrails if entry.covers(queue)}
         return None if "enforce" in modes else "shadow"
+
+    @property
+    def resubmission_stops(self) -> Literal["paused", "shadow"] | None:
+        """Why no exhausted job may be submitted again now; None when one may."""
+        if self.paused:
+            return "paused"
+        return "shadow" if self.checkpoints.resubmit.mode == "shadow" else None
 
     def mode(self, entry: Guardrail, queue: str) -> Mode:
         """The mode of a guardrail on jobs of the queue: its own, else the queue's."""

@@ -68,9 +68,22 @@ def files(runtime: Runtime, uri: str, save: Save, patterns: tuple[str, ...]) -> 
     for page in runtime.checkpoints.pages(inside(uri, folder)):
         for seen in page:
             key = folder + seen.key
-            member = member_of(key, known)
+            member = None if key.endswith("/") else member_of(key, known)
             if member and (member.layout, member.name) == (save.layout, save.name):
                 yield seen._replace(key=key)
+
+
+def whole(runtime: Runtime, uri: str, name: str, now: int) -> Save | None:
+    """The set of the training helper with that name, if all of it is there now; only its folder is listed.
+
+    Raises Unavailable, Denied.
+    """
+    sets, folder = Sets(()), f"{name}/"
+    for page in islice(runtime.checkpoints.pages(inside(uri, folder)), MOST_FOLDER_PAGES):
+        sets.add([seen._replace(key=folder + seen.key) for seen in page])
+    verify = _Verification(runtime, uri, now)
+    found = (verify.judge(one, most=CANDIDATES)[1] for one in sets.newest_first())
+    return next((save for save in found if save is not None), None)
 
 
 def _looked(runtime: Runtime, uri: str, patterns: tuple[str, ...], now: int, to_verify: int) -> Looked:
