@@ -8,9 +8,10 @@ from pydantic import ValidationError
 from sharewarden.aws.clock import SystemClock
 from sharewarden.aws.s3 import S3Checkpoints
 from sharewarden.aws.sns import SnsTopic
+from sharewarden.aws.stepfunctions import StepFunctionsWorkflows
 from sharewarden.aws.webhook import Webhook
 from sharewarden.bootstrap import ONCE, aws_runtime, lambda_runtime, settings
-from sharewarden.ports import Nowhere
+from sharewarden.ports import Nowhere, NoWorkflows
 from sharewarden_tools.memory import MemoryClock
 
 QUEUE = "arn:aws:batch:us-east-1:123456789012:job-queue/ml-train-qm"
@@ -23,6 +24,8 @@ ENV = {
     "QUEUE_ARNS": QUEUE,
     "AWS_SESSION_TOKEN": "very-secret",
 }
+
+WORKFLOW = {"PREEMPTION_WORKFLOW_ARN": "arn:aws:states:us-east-1:123456789012:stateMachine:Preemption"}
 
 
 @pytest.mark.parametrize(
@@ -99,10 +102,16 @@ def test_a_function_that_never_asks_s3_makes_no_client_of_it() -> None:
     assert "_made" in vars(client)
 
 
-def test_a_client_of_s3_that_is_given_is_taken() -> None:
-    client = object()
-    runtime = aws_runtime(ENV, MemoryClock(5), client)
-    assert vars(runtime.checkpoints)["_client"] is client
+def test_clients_that_are_given_are_taken() -> None:
+    given = {"s3": object(), "stepfunctions": object()}
+    runtime = aws_runtime(ENV | WORKFLOW, MemoryClock(5), given)
+    assert vars(runtime.checkpoints)["_client"] is given["s3"]
+    assert vars(runtime.workflows)["_client"] is given["stepfunctions"]
+
+
+def test_executions_are_started_where_the_workflow_is_known() -> None:
+    assert isinstance(aws_runtime(ENV, MemoryClock(5)).workflows, NoWorkflows)
+    assert isinstance(aws_runtime(ENV | WORKFLOW, MemoryClock(5)).workflows, StepFunctionsWorkflows)
 
 
 def test_what_must_not_be_done_twice_is_tried_once() -> None:

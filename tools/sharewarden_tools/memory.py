@@ -6,7 +6,7 @@ The ledger keeps the promises of ``sharewarden.ports`` by the same suite as the 
 
 from collections.abc import Iterator, Sequence
 from threading import Lock
-from typing import NamedTuple, TypeVar
+from typing import Literal, NamedTuple, TypeVar
 
 from sharewarden.aws.rows import audit_row, state_row
 from sharewarden.domain.audit import AuditFact, AuditRecord
@@ -166,6 +166,35 @@ class MemoryLookQueue:
         due = sorted((look for look in self._waiting if look.at <= now), key=lambda look: look.at)
         self._waiting = [look for look in self._waiting if look.at > now]
         return due
+
+
+class Started(NamedTuple):
+    """An execution that takes care of an attempt."""
+
+    attempt: str
+    job: str
+    generation: int
+
+
+class MemoryWorkflows:
+    """Workflows whose executions do nothing. ``started`` holds them all; those in ``over`` have ended.
+
+    While ``down`` holds a text, every call raises Unavailable with it.
+    """
+
+    def __init__(self) -> None:
+        self.started: list[Started] = []
+        self.over: set[Started] = set()
+        self.down: str | None = None
+
+    def start(self, attempt: str, job: str, generation: int) -> Literal["started", "running", "over"]:
+        if self.down is not None:
+            raise Unavailable(self.down)
+        one = Started(attempt, job, generation)
+        if one in self.started:
+            return "over" if one in self.over else "running"
+        self.started.append(one)
+        return "started"
 
 
 class MemoryChannel:

@@ -17,10 +17,11 @@ from .aws.policies import DynamoPolicies
 from .aws.s3 import S3Checkpoints
 from .aws.sns import SnsTopic
 from .aws.sqs import SqsDeadLetters, SqsLookQueue, SqsNoticeQueue, SqsWishQueue
+from .aws.stepfunctions import StepFunctionsWorkflows
 from .aws.webhook import Webhook
 from .domain.notice import Channel
 from .messages import policy_unloadable
-from .ports import Clock, Nowhere, Runtime, Unwatched
+from .ports import Clock, Nowhere, NoWorkflows, Runtime, Unwatched
 
 #: A handler that waits long is paid twice: give up soon, the message comes again. A call takes 15 seconds at
 #: most, three attempts and the pauses between them: a third of the time of the function that has the least.
@@ -56,6 +57,8 @@ class Settings(BaseModel):
     classic_queue_arns: Arns = Field(alias="CLASSIC_QUEUE_ARNS", default=frozenset())
     looks_queue_url: str = Field(alias="LOOKS_QUEUE_URL", default="")
     checkpoint_bucket_arns: Arns = Field(alias="CHECKPOINT_BUCKET_ARNS", default=frozenset())
+    preemption_workflow_arn: str = Field(alias="PREEMPTION_WORKFLOW_ARN", default="")
+    """Of the state machine; only those that start executions know it."""
     own_role: str | None = Field(alias="OWN_ROLE", default=None)
     """Name of the role of ``apply``."""
     notice_topic_arn: str = Field(alias="NOTICE_TOPIC_ARN", default="")
@@ -73,17 +76,21 @@ def settings(env: Mapping[str, str]) -> Settings:
     return Settings.model_validate(dict(env))
 
 
-def aws_runtime(env: Mapping[str, str], clock: Clock | None = None, objects: Any = None) -> Runtime:
+def aws_runtime(
+    env: Mapping[str, str], clock: Clock | None = None, clients: Mapping[str, Any] | None = None
+) -> Runtime:
     """The ports over boto3, which takes Region, credentials and endpoints from the process's environment.
 
-    ``objects``: a client of S3, for a caller whose environment will be another one when it is first asked.
-    Raises pydantic's ValidationError.
+    ``clients`` by service (``s3``, ``stepfunctions``): those that are otherwise made at first use, for a caller
+    whose environment will be another one by then. Raises pydantic's ValidationError.
     """
     given = settings(env)
+    made = clients or {}
     clock = clock or SystemClock()
     dynamodb: Any = boto3.client("dynamodb", config=CONFIG)
     sqs: Any = boto3.client("sqs", config=CONFIG)
-    s3: Any = objects or Lazy(lambda: boto3.client("s3", config=CONFIG))
+    s3: Any = made.get("s3") or Lazy(lambda: boto3.client("s3", config=CONFIG))
+    states: Any = made.get("stepfunctions") or Lazy(lambda: boto3.client("stepfunctions", config=CONFIG))
     return Runtime(
         batch=AwsBatch(boto3.client("batch", config=CONFIG), clock),
         ledger=DynamoLedger(dynamodb, given.state_table, given.audit_table),
@@ -97,6 +104,9 @@ def aws_runtime(env: Mapping[str, str], clock: Clock | None = None, objects: Any
         queues=given.queue_arns,
         classic_queues=given.classic_queue_arns,
         looks=SqsLookQueue(sqs, given.looks_queue_url) if given.looks_queue_url else Unwatched(),
+        workflows=StepFunctionsWorkflows(states, given.preemption_workflow_arn)
+        if given.preemption_workflow_arn
+        else NoWorkflows(),
         checkpoint_buckets=given.checkpoint_bucket_arns,
         own_role=given.own_role,
         channels=given.channels,

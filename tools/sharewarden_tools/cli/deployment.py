@@ -18,7 +18,7 @@ from sharewarden.domain.observation import TERMINAL
 from sharewarden.domain.policy import Policy
 from sharewarden.ports import Runtime, Unavailable
 
-from sharewarden_tools.local.environment import aws_environment, credentials
+from sharewarden_tools.local.environment import aws_environment, credentials, late_clients
 
 from .output import BadInput, full_time, note
 
@@ -114,7 +114,7 @@ def local_environment(found: Mapping[str, Any]) -> dict[str, str]:
 def _local() -> Deployment:
     found, actor = read_local(), getpass.getuser()
     with aws_environment(local_environment(found)):
-        runtime = aws_runtime(found["variables"], objects=boto3.client("s3"))
+        runtime = aws_runtime(found["variables"], clients=late_clients())
         return Deployment(
             "local stack", found["account"], found["region"], actor, runtime, boto3.client("batch")
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import Any
 
 import boto3
 
@@ -41,3 +42,8 @@ def aws_environment(variables: Mapping[str, str]) -> Iterator[None]:
         boto3.DEFAULT_SESSION = session
         os.environ.clear()
         os.environ.update(before)
+
+
+def late_clients() -> dict[str, Any]:
+    """The clients that ``aws_runtime`` would make at first use: to be made inside ``aws_environment``."""
+    return {"s3": boto3.client("s3"), "stepfunctions": boto3.client("stepfunctions")}

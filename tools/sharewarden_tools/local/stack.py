@@ -38,7 +38,7 @@ from sharewarden_tools.lab.wire import Wire
 from sharewarden_tools.policy_file import policy_row
 from sharewarden_tools.template import load_template, tables
 
-from .environment import aws_environment, credentials
+from .environment import aws_environment, credentials, late_clients
 from .functions import Context, Handler, failed_ids, load_handler, sqs_event
 from .objects import S3Objects
 from .wiring import Function, Wiring, read_wiring
@@ -127,7 +127,7 @@ class LocalStack:
         self._dynamodb: Any = self.client("dynamodb", CONTROLLER)
         self._create()
         with aws_environment(self.environment(CONTROLLER)):
-            self.runtime = aws_runtime(self.variables, parts.clock, boto3.client("s3"))
+            self.runtime = aws_runtime(self.variables, parts.clock, late_clients())
         self._due = {f.name: self.now() + f.every_ms for f in parts.wiring.functions if f.every_ms}
         self._invocations = 0
         self.lab.subscribe(delivery.accept)
