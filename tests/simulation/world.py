@@ -103,7 +103,7 @@ class World:
 
     def watch(self) -> list[str]:
         """Every look message that is due, each tried once."""
-        return [look_at(self.runtime, json.dumps({"job": look.job})) for look in self.looks.take_due()]
+        return [look_at(self.runtime, look.body) for look in self.looks.take_due()]
 
     def sweep(self, holder: str = "sweep") -> Report:
         return sweep(self.runtime, holder, Limits())

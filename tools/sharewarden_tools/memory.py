@@ -4,6 +4,7 @@ The ledger keeps the promises of ``sharewarden.ports`` by the same suite as the 
 (``tests/contract/test_ledger.py``). Stored values are frozen, so nothing is copied.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from threading import Lock
 from typing import Literal, NamedTuple, TypeVar
@@ -139,10 +140,17 @@ class MemoryNoticeQueue:
 
 
 class Look(NamedTuple):
-    """A job whose checkpoints are to be looked at, not before ``at``."""
+    """A job whose checkpoints are to be looked at, or the saves before a wish of it, not before ``at``."""
 
     job: str
     at: int
+    asked: int | None = None
+
+    @property
+    def body(self) -> str:
+        """The message as SQS would hand it over."""
+        told: dict[str, object] = {"job": self.job}
+        return json.dumps(told if self.asked is None else told | {"asked": self.asked})
 
 
 class MemoryLookQueue:
@@ -153,8 +161,8 @@ class MemoryLookQueue:
         self._waiting: list[Look] = []
         self._clock = clock
 
-    def send(self, job: str, delay: int) -> None:
-        look = Look(job, self._clock.now() + delay)
+    def send(self, job: str, delay: int, asked: int | None = None) -> None:
+        look = Look(job, self._clock.now() + delay, asked)
         self.sent.append(look)
         self._waiting.append(look)
 

@@ -166,7 +166,8 @@ class Unwatched:
     """LookQueue of a process that watches no bucket, so nothing is ever sent."""
 
     def send(self, job: str, delay: int, asked: int | None = None) -> None:
-        raise Unavailable(f"no queue of looks is set up: {job} is not looked at in {delay} ms")
+        what = f"{job} is not looked at" if asked is None else f"nobody is asked to save before {job}"
+        raise Unavailable(f"no queue of looks is set up: in {delay} ms {what}")
 
 
 class Nowhere:

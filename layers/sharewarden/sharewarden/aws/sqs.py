@@ -57,10 +57,11 @@ class SqsLookQueue:
         self._client = client
         self._url = url
 
-    def send(self, job: str, delay: int) -> None:
+    def send(self, job: str, delay: int, asked: int | None = None) -> None:
+        message = {"job": job} if asked is None else {"job": job, "asked": asked}
         with asking("SendMessage"):
             self._client.send_message(
-                QueueUrl=self._url, MessageBody=json.dumps({"job": job}), DelaySeconds=-(-delay // SECOND)
+                QueueUrl=self._url, MessageBody=json.dumps(message), DelaySeconds=-(-delay // SECOND)
             )
 
 

@@ -15,7 +15,8 @@ TRAINER_STATE = "trainer_state.json"
 #: Our own that belong to no set: parts being written, save requests (docs/checkpoint-format.md).
 OWN = (".saving-", ".sharewarden/")
 #: Of the training helper (docs/checkpoint-format.md).
-_SET = re.compile(r"step-([0-9]{1,18})-[0-9a-z]{1,64}")
+SET_NAME = r"^step-([0-9]{1,18})-[0-9a-z]{1,64}$"
+_SET = re.compile(SET_NAME)
 _PART_MANIFEST = re.compile(rf"rank-([0-9]{{1,9}})-of-([0-9]{{1,9}})/{re.escape(MANIFEST)}")
 #: Of the Trainer of transformers and of PEFT (transformers/utils/__init__.py, peft/utils/constants.py).
 _HUGGING_FACE = re.compile(r"checkpoint-([0-9]{1,18})")

@@ -15,6 +15,8 @@ from sharewarden.ports import Denied, Runtime, Unavailable
 
 from .change import change
 from .deed import Deed, Outcome, Verdict
+from .resubmit import Resubmit
+from .save_requests import saves_awaited
 from .set_priority import SetPriority
 from .terminate import Terminate
 from .wake import wake
@@ -27,8 +29,9 @@ def apply(runtime: Runtime, job: str, wish: int | str) -> Outcome:
     """Carry out a wish of the job, if it is still wanted: a version of its priority, or a termination's id.
 
     ``paused``, ``shadow``, ``missing``, ``drifting``, ``held``, and the first ``refused`` leave the wish open
-    for the next sweep. Raises Unavailable when Batch or the ledger could not be asked, or when an act begun
-    just before may still take effect: nothing was done, or what was done is remembered as ours.
+    for the next sweep; ``saving`` until those that it may push out have saved, or not in time. Raises
+    Unavailable when Batch or the ledger could not be asked, or when an act begun just before may still take
+    effect: nothing was done, or what was done is remembered as ours.
     """
     record = runtime.ledger.load(JobRecord, job)
     deed = None if record is None else _deed(record, wish)
@@ -42,6 +45,8 @@ def apply(runtime: Runtime, job: str, wish: int | str) -> Outcome:
         return "missing"
     if description.queue not in runtime.queues:
         return _drop_foreign(runtime, description, deed, policy)
+    if isinstance(deed, SetPriority) and saves_awaited(runtime, record, deed.wish, description, policy):
+        return "saving"
     return _act(runtime, description, deed, policy)
 
 

@@ -19,6 +19,7 @@ Outcome = Literal[
     "settled",
     "drifting",
     "held",
+    "saving",
     "refused",
 ]
 Verdict = Outcome | Literal["send", "busy"]

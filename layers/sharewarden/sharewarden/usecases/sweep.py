@@ -16,6 +16,7 @@ from sharewarden.ports import Conflict, Runtime
 from .look import Found, Question, look
 from .notify import remind
 from .release import release
+from .save_requests import settle_overdue
 from .send_looks import send_overdue
 from .tend import ask, meet, tend
 from .untraced import give_up_untraced, untraced_for_long
@@ -39,6 +40,7 @@ def sweep(runtime: Runtime, holder: str, limits: Limits) -> Report:
         return Report(leased_elsewhere=True)
     walk = Walk(runtime, policy, limits, holder, now)
     walk.apart("the notices", partial(_remind, walk, queues))
+    walk.apart("the save requests", partial(_save_requests, walk))
     first = state.next_queue % len(queues)
     with suppress(MustStop):
         _work(walk, _look(walk, queues[first:] + queues[:first]))
@@ -112,6 +114,11 @@ def _remind(walk: Walk, queues: list[str]) -> None:
     """Before this sweep finds anything: what it finds it sends itself."""
     for queue in queues:
         walk.report.reminded += remind(walk.runtime, queue, walk.started_at, REMINDERS)
+
+
+def _save_requests(walk: Walk) -> None:
+    for queue in sorted(walk.runtime.queues):
+        settle_overdue(walk.runtime, queue, walk.policy, walk.started_at)
 
 
 def _send_looks(walk: Walk, found: Found) -> None:
