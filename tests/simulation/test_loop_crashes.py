@@ -259,7 +259,6 @@ def test_the_story_is_what_it_should_be() -> None:
         "boost-ended": 2,
         "priority-changed": 4,
         "preemption": 1,
-        "preemption-measure": 1,
         "drift": 1,
         "attribution": 2,
         "quota-share-change": 2,

@@ -11,7 +11,6 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 from sharewarden.domain.audit import AuditRecord
-from sharewarden.domain.durations import format_duration
 
 from sharewarden_tools.stories.timeline import ASSUMED, Line, Tone
 
@@ -88,18 +87,11 @@ def record_line(fact: AuditRecord, when: str, assumed: Collection[str] = ()) -> 
 
 
 def _told(fact: AuditRecord) -> str:
-    if fact.kind == "preemption-measure":
-        return f"{format_duration(int(fact.figures['seconds'] * 1000))} of training, {_gpus(fact)}"
     if fact.kind == "preemption":
         return f"{fact.figures['kind']}: {fact.reason}"
     if fact.kind == "quota-share-change":
         return fact.reason
     return " ".join(part for part in (_change(fact), fact.reason) if part)
-
-
-def _gpus(fact: AuditRecord) -> str:
-    used = fact.figures["gpu_seconds"]
-    return "GPUs of the instance type unknown" if used is None else f"{used / 3600:.2f} GPU-hours"
 
 
 def _change(fact: AuditRecord) -> str:

@@ -13,6 +13,7 @@ from .base import Frozen
 Kind = Literal[
     "preemption",
     "preemption-measure",
+    "preemptor",
     "job-ended",
     "job-timeline",
     "priority-changed",

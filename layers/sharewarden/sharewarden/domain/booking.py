@@ -122,7 +122,7 @@ def _empty_day(record: JobRecord, policy: Policy, day: int) -> UsageDay:
 
 
 def _spans(record: JobRecord, now: int) -> tuple[Span, ...]:
-    started = [(at, one) for one in record.attempts if (at := _started_at(record, one)) is not None]
+    started = [(at, one) for one in record.attempts if (at := started_at(record, one)) is not None]
     found = [
         Span(
             attempt=last_part(one.training_job),
@@ -135,8 +135,11 @@ def _spans(record: JobRecord, now: int) -> tuple[Span, ...]:
     return tuple(sorted(real, key=lambda span: (span.started_at, span.attempt)))
 
 
-def _started_at(record: JobRecord, attempt: Attempt) -> int | None:
-    """Batch lists an attempt with its times when it has stopped; until then its state tells."""
+def started_at(record: JobRecord, attempt: Attempt) -> int | None:
+    """When the attempt began to train; None: it did not, or nobody told.
+
+    Batch lists an attempt with its times when it has stopped; until then its state tells.
+    """
     if attempt.started_at is not None:
         return attempt.started_at
     told = (

@@ -9,6 +9,7 @@ from typing import ClassVar, Literal
 
 from .attempts import Attempt
 from .checkpoints import Save
+from .inference import Inferred
 from .observation import DISPATCHED
 from .record import JobRecord, steps_of
 from .stored import KEEP_AFTER_END, SECOND, Stored
@@ -48,6 +49,8 @@ class Case(Stored):
     pinned: bool = False
     """What there is to pin was pinned, or is on record as unprotected."""
     measured: bool = False
+    preemptor: Inferred | None = None
+    """Who is taken to be behind it; None: not inferred yet."""
     preemptor_told: bool = False
     next_attempt: str | None = None
     """ARN of the training job that went on, once one runs."""

@@ -1,4 +1,4 @@
-"""The queue around one preemption, from the records of its jobs and shares: what ``preemptor.infer`` looks at."""
+"""The queue around one preemption, from its records: what ``preemptor.infer`` looks at."""
 
 from collections.abc import Iterable, Iterator
 

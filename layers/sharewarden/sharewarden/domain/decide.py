@@ -12,7 +12,7 @@ from .facts import (
     boost_ended_fact,
     drift_facts,
     ended_fact,
-    preemption_facts,
+    preemption_fact,
     priority_fact,
     reopened_fact,
     terminated_fact,
@@ -33,8 +33,8 @@ from .termination import (
     withdrawn_terminations,
 )
 
-#: One commit holds a hundred actions, and a sweep decides twice before it: of two facts each, these leave
-#: room for the rest. What is left over is due again at the next look.
+#: One commit holds a hundred actions, and a sweep decides twice before it: of a case and a fact each, these
+#: leave room for the rest. What is left over is due again at the next look.
 PREEMPTIONS_AT_ONCE = 12
 
 
@@ -140,7 +140,7 @@ def _preemptions(record: JobRecord, policy: Policy) -> Decision:
     ][:PREEMPTIONS_AT_ONCE]
     if not due:
         return Decision(record=record)
-    facts = tuple(fact for attempt in due for fact in preemption_facts(record, attempt, policy))
+    facts = tuple(preemption_fact(record, attempt, policy) for attempt in due)
     attempts = tuple(
         attempt.model_copy(update={"audited": True}) if attempt in due else attempt
         for attempt in record.attempts

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from .accelerators import gpu_seconds
 from .attempts import Attempt
 from .audit import AuditFact, Kind, attempt_key, job_key, subject_key, version_key
 from .policy import Policy
@@ -41,29 +40,21 @@ def preemption_kind(reason: str | None) -> str:
     return next((kind for kind in PREEMPTION_KINDS if kind in text), "unknown")
 
 
-def preemption_facts(record: JobRecord, attempt: Attempt, policy: Policy) -> tuple[AuditFact, AuditFact]:
-    """The preemption of ``attempt`` (its stop time is known) and what the attempt had used."""
-    stopped_at = attempt.stopped_at or 0
-    kind = preemption_kind(attempt.preemption_reason)
-    happened = job_fact(
+def preemption_fact(record: JobRecord, attempt: Attempt, policy: Policy) -> AuditFact:
+    """The preemption of ``attempt``, whose stop time is known. What it cost is told by its case."""
+    return job_fact(
         record,
         policy,
         key=attempt_key("preemption", record.job, attempt.training_job),
         kind="preemption",
-        at=stopped_at,
+        at=attempt.stopped_at or 0,
         reason=attempt.preemption_reason or "Batch gave no reason",
-        figures={"kind": kind, "attempt": attempt.training_job, "started_at": attempt.started_at},
+        figures={
+            "kind": preemption_kind(attempt.preemption_reason),
+            "attempt": attempt.training_job,
+            "started_at": attempt.started_at,
+        },
     )
-    measured = job_fact(
-        record,
-        policy,
-        key=attempt_key("preemption-measure", record.job, attempt.training_job),
-        kind="preemption-measure",
-        at=stopped_at,
-        reason=_measure_text(attempt),
-        figures=_measure(record, attempt) | {"kind": kind, "attempt": attempt.training_job},
-    )
-    return happened, measured
 
 
 def ended_fact(record: JobRecord, policy: Policy) -> AuditFact:
@@ -233,22 +224,6 @@ def reopened_fact(record: JobRecord, before: JobRecord, policy: Policy, at: int)
 def _end_key(kind: Kind, record: JobRecord) -> str:
     """A job ends once; one that was wrongly taken for ended once more."""
     return subject_key(kind, record.job, record.reopened) if record.reopened else job_key(kind, record.job)
-
-
-def _measure(record: JobRecord, attempt: Attempt) -> dict[str, Any]:
-    ran = 0 if attempt.started_at is None else (attempt.stopped_at or 0) - attempt.started_at
-    return {
-        "seconds": ran / 1000,
-        "gpu_seconds": gpu_seconds(record.instance_type, record.instance_count, ran),
-        "instance_type": record.instance_type,
-        "instances": record.instance_count,
-    }
-
-
-def _measure_text(attempt: Attempt) -> str:
-    if attempt.started_at is None:
-        return "preempted before it started to run"
-    return "the GPU time of the attempt; what of it was lost needs its last checkpoint"
 
 
 def _told(entry: Transition) -> dict[str, Any]:

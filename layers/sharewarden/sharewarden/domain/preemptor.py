@@ -125,7 +125,7 @@ def infer(victim: Victim, look: Look) -> Inferred:
         if victim.said in (kind, "unknown") and (fits := _fits(victim, look, test))
     }
     if not found:
-        return Inferred(kind=victim.said, why=_NOBODY, confidence=None)
+        return Inferred(kind=victim.said, why=_NOBODY)
     kind = min(found, key=lambda one: (_rank(victim, look, found[one]), one))
     return _named(victim, look, kind, found[kind], sum(map(len, found.values())))
 
@@ -260,7 +260,7 @@ def _by_limit(victim: Victim, look: Look, lowered: Lowered) -> Inferred:
     return Inferred(
         kind="lowered-limit",
         confidence="medium" if rivals or not victim.began_told else "high",
-        why=f"the limit of {of} was lowered from {lowered.before} to {lowered.after} {victim.unit} just before",
+        why=f"just before, the limit of {of} for {victim.unit} was lowered to {lowered.after}",
         figures={
             "share": lowered.share,
             "limit_before": lowered.before,
