@@ -16,7 +16,7 @@ from sharewarden_tools.cli.policy_show import diff, history, show
 from sharewarden_tools.cli.shadow import Asked as Wanted
 from sharewarden_tools.cli.shadow import report
 from sharewarden_tools.operations.site import Site, _client, open_site
-from sharewarden_tools.policy_file import EXAMPLE, load_policy
+from sharewarden_tools.policy.file import EXAMPLE, load_policy
 from sharewarden_tools.template import load_template, tables
 
 from tests.template.roles import STACK_ARN

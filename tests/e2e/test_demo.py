@@ -15,7 +15,7 @@ from sharewarden_tools.lab import VirtualClock
 from sharewarden_tools.lab.scheduler import _Pass
 from sharewarden_tools.local.functions import Handler
 from sharewarden_tools.local.stack import Setup, local_stack
-from sharewarden_tools.policy_file import load_policy
+from sharewarden_tools.policy.file import load_policy
 from sharewarden_tools.stories.three_team import SHARES, START, Check, Share, ThreeTeams
 
 TIMED = re.compile(r"^(\d\d:\d\d:\d\d)  (\S+) +(.*)$", re.MULTILINE)

@@ -16,7 +16,7 @@ from sharewarden_tools.cli.doctor import doctor
 from sharewarden_tools.lab import VirtualClock
 from sharewarden_tools.local.stack import LocalStack, Setup, local_stack
 from sharewarden_tools.operations.site import Site
-from sharewarden_tools.policy_file import load_policy
+from sharewarden_tools.policy.file import load_policy
 from sharewarden_tools.stories.three_team import QUEUE, START, create_pool, submit
 
 from tests.e2e.operations_kit import lay, site_of

@@ -16,7 +16,7 @@ from sharewarden_tools.cli.jobs import Raise, bump_job
 from sharewarden_tools.cli.output import BadInput
 from sharewarden_tools.lab import VirtualClock
 from sharewarden_tools.local.stack import ACCOUNT, REGION, LocalStack, Setup, local_stack
-from sharewarden_tools.policy_file import load_policy
+from sharewarden_tools.policy.file import load_policy
 from sharewarden_tools.stories.three_team import QUEUE, START, create_pool, submit
 
 from tests.e2e.operations_kit import site_of

@@ -21,7 +21,7 @@ from sharewarden_tools.lab import VirtualClock
 from sharewarden_tools.lab.delivery import NO_FAULTS, EventFaults
 from sharewarden_tools.local.functions import Handler
 from sharewarden_tools.local.stack import LocalStack, Setup, local_stack, queue_arn
-from sharewarden_tools.policy_file import load_policy
+from sharewarden_tools.policy.file import load_policy
 from sharewarden_tools.stories.three_team import QUEUE, SHARES, START, create_pool, submit
 
 ARN = queue_arn(QUEUE)

@@ -26,7 +26,7 @@ from sharewarden_tools.lab import VirtualClock
 from sharewarden_tools.local.environment import aws_environment
 from sharewarden_tools.local.stack import ACCOUNT, QUEUE, REGION, LocalStack, Setup, local_stack, queue_arn
 from sharewarden_tools.local.wiring import read_wiring
-from sharewarden_tools.policy_file import load_policy
+from sharewarden_tools.policy.file import load_policy
 from sharewarden_tools.stories.three_team import START, create_pool, submit
 from sharewarden_tools.template import TEMPLATE
 

@@ -16,7 +16,7 @@ from sharewarden_tools.cli.notices import list_notices
 from sharewarden_tools.lab import VirtualClock
 from sharewarden_tools.local.environment import aws_environment
 from sharewarden_tools.local.stack import TOPIC, LocalStack, Setup, local_stack, queue_arn
-from sharewarden_tools.policy_file import load_policy
+from sharewarden_tools.policy.file import load_policy
 from sharewarden_tools.stories.three_team import QUEUE, START, create_pool, submit
 
 from tests.contract.loopback import Endpoint, serving, status

@@ -25,7 +25,7 @@ from sharewarden_tools.cli.shadow import report
 from sharewarden_tools.lab import VirtualClock
 from sharewarden_tools.local.stack import LocalStack, Setup, local_stack
 from sharewarden_tools.operations.site import Site
-from sharewarden_tools.policy_file import EXAMPLE
+from sharewarden_tools.policy.file import EXAMPLE
 from sharewarden_tools.stories.three_team import START, create_pool, submit
 
 from tests.e2e.operations_kit import site_of

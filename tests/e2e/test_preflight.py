@@ -14,7 +14,7 @@ from sharewarden_tools.cli.serve import announced
 from sharewarden_tools.lab import VirtualClock
 from sharewarden_tools.local.environment import aws_environment
 from sharewarden_tools.local.stack import LocalStack, Setup, local_stack
-from sharewarden_tools.policy_file import EXAMPLE, load_policy
+from sharewarden_tools.policy.file import EXAMPLE, load_policy
 from sharewarden_tools.stories.three_team import START, create_pool
 
 from examples.preflight_every_submission import Stopped, ask_first

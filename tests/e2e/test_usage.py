@@ -16,7 +16,7 @@ from sharewarden_tools.cli.output import BadInput
 from sharewarden_tools.cli.usage import Asked, show_usage
 from sharewarden_tools.lab import VirtualClock
 from sharewarden_tools.local.stack import ACCOUNT, QUEUE, REGION, LocalStack, Setup, local_stack, queue_arn
-from sharewarden_tools.policy_file import load_policy
+from sharewarden_tools.policy.file import load_policy
 from sharewarden_tools.prices import EXAMPLE, SCHEMA
 from sharewarden_tools.stories.three_team import START, create_pool, submit
 

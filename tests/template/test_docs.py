@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from sharewarden_tools.cli.app import app
 from sharewarden_tools.cli.doctor import CHECKS
-from sharewarden_tools.policy_file import load_policy
+from sharewarden_tools.policy.file import load_policy
 from sharewarden_tools.template import load_template, tables
 
 ROOT = Path(__file__).parents[2]

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from sharewarden_tools.cli import main
 from sharewarden_tools.policy.cases import NOON, CaseFile
+from sharewarden_tools.policy.file import EXAMPLE, check_document
 from sharewarden_tools.policy.reading import read
 from sharewarden_tools.policy.running import misnamed, run_cases
 from sharewarden_tools.policy.yaml_text import parse
-from sharewarden_tools.policy_file import EXAMPLE, check_document
 
 POLICY = """
 queues:

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 import yaml
 from sharewarden.domain.policy import Policy
-from sharewarden_tools.policy_diff import as_yaml, changes, effects
-from sharewarden_tools.policy_file import load_policy
+from sharewarden_tools.policy.diff import as_yaml, changes, effects
+from sharewarden_tools.policy.file import load_policy
 
 LIMIT = {"rule": "max-instances-per-job", "limit": 4}
 STRICT = {**LIMIT, "mode": "enforce", "action": "terminate"}

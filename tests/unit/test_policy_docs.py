@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from sharewarden_tools import preflight
 from sharewarden_tools.policy.cases import CaseFile
+from sharewarden_tools.policy.file import EXAMPLE, check_document
 from sharewarden_tools.policy.reading import read
 from sharewarden_tools.policy.running import misnamed, run_cases
 from sharewarden_tools.policy.yaml_text import BadText, parse
-from sharewarden_tools.policy_file import EXAMPLE, check_document
 
 DOCS = Path(__file__).parents[2] / "docs"
 FRONT, RULES = (DOCS / "policy.md").read_text().split("\n## Rules\n")

@@ -16,9 +16,7 @@ from sharewarden.domain.policy import Policy, SharePolicy
 from sharewarden_tools.cli import main
 from sharewarden_tools.cli.output import BadInput
 from sharewarden_tools.cli.policy_push import read_written
-from sharewarden_tools.policy.reading import read
-from sharewarden_tools.policy.yaml_text import STDIN, Document, parse
-from sharewarden_tools.policy_file import (
+from sharewarden_tools.policy.file import (
     EXAMPLE,
     BadPolicy,
     Checked,
@@ -26,6 +24,8 @@ from sharewarden_tools.policy_file import (
     check_policy,
     load_policy,
 )
+from sharewarden_tools.policy.reading import read
+from sharewarden_tools.policy.yaml_text import STDIN, Document, parse
 
 DATA = Path(__file__).parents[1] / "data"
 QUEUE = "arn:aws:batch:us-east-1:123456789012:job-queue/ml-train-qm"

@@ -10,9 +10,9 @@ import pytest
 from jsonschema import Draft202012Validator
 from sharewarden.domain.rules import CUSTOM, names, rule_class
 from sharewarden_tools.cli import main
+from sharewarden_tools.policy.file import EXAMPLE, check_document
 from sharewarden_tools.policy.schema import policy_schema
 from sharewarden_tools.policy.yaml_text import parse
-from sharewarden_tools.policy_file import EXAMPLE, check_document
 
 ROOT = Path(__file__).parents[2]
 SCHEMA = policy_schema()

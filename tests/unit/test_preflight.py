@@ -13,8 +13,8 @@ import sharewarden_tools
 from sharewarden.domain.policy import Policy
 from sharewarden_tools import preflight
 from sharewarden_tools.cli import main
+from sharewarden_tools.policy.file import EXAMPLE, BadPolicy, check_document
 from sharewarden_tools.policy.yaml_text import parse
-from sharewarden_tools.policy_file import EXAMPLE, BadPolicy, check_document
 from sharewarden_tools.submission import LARGEST_PAYLOAD, BadRequest, Report
 
 JOBS = EXAMPLE.parents[1] / "jobs"

@@ -13,6 +13,7 @@ import botocore.session
 from botocore.validate import ParamValidator
 from sharewarden.domain.base import well_formed
 from sharewarden.domain.fits import Misfit, misfit
+from sharewarden.domain.hints import hint
 from sharewarden.domain.known import TAGS_SETTLE, job_facts
 from sharewarden.domain.observation import JobDescription, ShareDescription
 from sharewarden.domain.policy import Policy
@@ -22,9 +23,8 @@ from sharewarden.ports import Unavailable
 
 from .batch_answers import told_job, told_shares
 from .memory import MemoryClock
-from .policy.problems import hint
+from .policy.file import load_policy
 from .policy.trial import Finding, Outcome, try_job
-from .policy_file import load_policy
 
 #: Bytes that Batch takes of a payload and of a whole request (Batch user guide, service quotas).
 LARGEST_PAYLOAD, LARGEST_REQUEST = 10 * 1024, 30 * 1024

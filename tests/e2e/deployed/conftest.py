@@ -7,7 +7,7 @@ import pytest
 from sharewarden_tools.emulator.deployed import Deployed, Setup, deployed
 from sharewarden_tools.lab.delivery import NO_FAULTS
 from sharewarden_tools.lab.wire import no_faults
-from sharewarden_tools.policy_file import load_policy
+from sharewarden_tools.policy.file import load_policy
 from sharewarden_tools.stories.three_team import create_pool
 
 from tests.e2e.deployed.kit import SECONDS, Pool

@@ -15,7 +15,7 @@ from sharewarden.domain.durations import format_duration
 
 from sharewarden_tools.lab import Options, VirtualClock
 from sharewarden_tools.local.stack import Setup, local_stack
-from sharewarden_tools.policy_file import load_policy
+from sharewarden_tools.policy.file import load_policy
 from sharewarden_tools.stories.three_team import SHARES, START, Check, ThreeTeams
 from sharewarden_tools.stories.timeline import Line
 

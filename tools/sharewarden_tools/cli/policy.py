@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sharewarden_tools.policy.cases import CaseFile
+from sharewarden_tools.policy.file import BadPolicy, Checked, check_policy, load_policy
 from sharewarden_tools.policy.problems import BadFile, Problem
 from sharewarden_tools.policy.reading import read
 from sharewarden_tools.policy.running import Result, misnamed, run_cases
 from sharewarden_tools.policy.schema import policy_schema
 from sharewarden_tools.policy.yaml_text import STDIN, Document, read_file
-from sharewarden_tools.policy_file import BadPolicy, Checked, check_policy, load_policy
 from sharewarden_tools.submission import BadRequest
 
 from .output import OK, REFUSED, BadInput, note, print_json, say, unreadable

@@ -15,10 +15,10 @@ from sharewarden.usecases.bump import Refused
 from sharewarden.usecases.push_policy import LONGEST_MESSAGE, Pushed, PushRequest, push, refuse_unfit
 
 from sharewarden_tools.operations.site import Site
+from sharewarden_tools.policy.diff import changes, effects
+from sharewarden_tools.policy.file import check_document
 from sharewarden_tools.policy.problems import BadFile
 from sharewarden_tools.policy.yaml_text import STDIN, decode, read_bytes, read_file
-from sharewarden_tools.policy_diff import changes, effects
-from sharewarden_tools.policy_file import check_document
 from sharewarden_tools.template import load_template
 
 from .confirm import confirmed

@@ -14,7 +14,7 @@ from sharewarden.domain.policy_version import PolicyEntry, PolicyVersion
 from sharewarden.ports import PolicyStore
 
 from sharewarden_tools.operations.site import Site
-from sharewarden_tools.policy_diff import as_yaml, changes, effects
+from sharewarden_tools.policy.diff import as_yaml, changes, effects
 
 from .output import OK, BadInput, full_time, note, print_json, say
 

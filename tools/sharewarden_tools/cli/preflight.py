@@ -11,9 +11,9 @@ from sharewarden.domain.base import last_part
 from sharewarden.domain.observation import ShareDescription
 from sharewarden.domain.policy import Policy
 
+from sharewarden_tools.policy.file import BadPolicy, load_policy
 from sharewarden_tools.policy.problems import BadFile
 from sharewarden_tools.policy.yaml_text import BadText, decode, parse, read_bytes
-from sharewarden_tools.policy_file import BadPolicy, load_policy
 from sharewarden_tools.submission import BadRequest, check_submission, read_shares
 
 from .deployment import Deployment, open_deployment

@@ -18,7 +18,7 @@ from sharewarden_tools.lab import Lab, Options, WallClock
 from sharewarden_tools.lab.server import PortInUseError, serve
 from sharewarden_tools.local.environment import credentials
 from sharewarden_tools.local.stack import ACCOUNT, REGION, LocalStack, Setup, local_stack
-from sharewarden_tools.policy_file import load_policy
+from sharewarden_tools.policy.file import load_policy
 from sharewarden_tools.stories.three_team import create_pool, submit
 from sharewarden_tools.stories.timeline import Line, Timeline
 

@@ -5,7 +5,7 @@ import sys
 import threading
 
 from sharewarden_tools.cli.serve import QUICK
-from sharewarden_tools.policy_file import load_policy
+from sharewarden_tools.policy.file import load_policy
 from sharewarden_tools.stories.three_team import create_pool
 
 from .deployed import STACK, Deployed, Setup, deployed

@@ -26,7 +26,7 @@ from sharewarden_tools.lab.server import LabServer
 from sharewarden_tools.lab.wire import Wire
 from sharewarden_tools.local.environment import aws_environment, credentials
 from sharewarden_tools.local.stack import ACCOUNT, QUEUE, REGION, queue_arn
-from sharewarden_tools.policy_file import policy_row
+from sharewarden_tools.policy.file import policy_row
 
 from .process import LOGS, ROOT, ROOT_USER, Emulator, emulator, run
 

@@ -25,7 +25,7 @@ import yaml
 from botocore.config import Config
 
 from sharewarden_tools.local.environment import aws_environment
-from sharewarden_tools.policy_file import load_policy
+from sharewarden_tools.policy.file import load_policy
 from sharewarden_tools.stories.three_team import create_pool
 from sharewarden_tools.template import load_template
 

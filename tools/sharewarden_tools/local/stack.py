@@ -35,7 +35,7 @@ from sharewarden_tools.lab.delivery import NO_FAULTS, Delivery, EventFaults
 from sharewarden_tools.lab.queues import Message
 from sharewarden_tools.lab.server import LabServer
 from sharewarden_tools.lab.wire import Wire
-from sharewarden_tools.policy_file import policy_row
+from sharewarden_tools.policy.file import policy_row
 from sharewarden_tools.template import load_template, tables
 
 from .environment import aws_environment, credentials, late_clients

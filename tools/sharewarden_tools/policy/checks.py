@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from sharewarden.domain.base import last_part
+from sharewarden.domain.hints import hint
 from sharewarden.domain.policy import Policy, QueuePolicy
 from sharewarden.domain.rules.base import ACTING, Guardrail
 
-from .problems import Loc, hint
+from .problems import Loc
 
 
 class Found(NamedTuple):

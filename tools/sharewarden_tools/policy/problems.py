@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from difflib import get_close_matches
 from typing import Literal, NamedTuple
 
 #: Names and positions from the outside in: ``("guardrails", 2, "limit")``.
@@ -56,12 +55,3 @@ def path_text(loc: Loc) -> str:
     """``guardrails[2].limit``."""
     parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in loc)
     return "".join(parts).removeprefix(".")
-
-
-def hint(name: str, known: Iterable[str]) -> str:
-    """``did you mean 'x'?``, or which names there are."""
-    names = sorted(known)
-    near = get_close_matches(name, names, n=1)
-    if near:
-        return f"did you mean {near[0]!r}?"
-    return f"there is {', '.join(names)}" if names else "there is none"

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from difflib import get_close_matches
 from itertools import filterfalse
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 from pydantic_core.core_schema import ErrorType
+from sharewarden.domain.hints import hint, meant
 from sharewarden.domain.rules.base import Guardrail
 
-from .problems import Loc, Problem, hint
+from .problems import Loc, Problem
 from .shape import Spot, spots
 from .texts import duration_text
 from .yaml_text import Document
@@ -181,9 +181,8 @@ def _rule_name(spot: Spot | None) -> str | None:
 
 def _not_one_of(value: Any, expected: str) -> str:
     names = [name.strip(" '") for name in expected.replace(" or ", ",").split(",")]
-    near = get_close_matches(value, names, n=1) if isinstance(value, str) else []
-    advice = f": did you mean {near[0]!r}?" if near else ""
-    return f"{shown(value)} is not one of {', '.join(names)}{advice}"
+    advice = meant(value, names) if isinstance(value, str) else None
+    return f"{shown(value)} is not one of {', '.join(names)}" + (f": {advice}" if advice else "")
 
 
 def _beyond(row: ErrorDetails, spot: Spot | None) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from sharewarden.domain.base import Frozen, last_part
+from sharewarden.domain.hints import hint
 from sharewarden.domain.known import job_facts, sla_facts
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.record import JobRecord, Snapshot
@@ -15,7 +16,7 @@ from sharewarden.domain.stored import SECOND
 from sharewarden_tools.submission import read_request, request_facts
 
 from .cases import Case, CaseFile, Expected, GivenJob, GivenShare
-from .problems import Loc, Problem, hint
+from .problems import Loc, Problem
 from .reading import shown
 from .trial import Finding, Outcome, try_change, try_job, try_training
 from .yaml_text import Document

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+from sharewarden.domain.hints import hint
 from sharewarden.domain.rules.facts import Facts
 from sharewarden.domain.stored import SECOND
 
@@ -213,9 +213,7 @@ class _Names:
             raise CelError(self._text, node.at, "has() asks for a member, as in has(job.user)")
 
     def _no_such(self, node: Node, told: str, known: Any) -> CelError:
-        near = get_close_matches(node.name, known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there is {', '.join(sorted(known))}"
-        return CelError(self._text, node.at, f"there is no {told}: {hint}")
+        return CelError(self._text, node.at, f"there is no {told}: {hint(node.name, known)}")
 
     def _source(self, node: Node) -> str:
         return self._text[node.start : node.end]

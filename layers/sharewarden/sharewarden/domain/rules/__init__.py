@@ -4,11 +4,12 @@ Only the rules that a policy names are imported: a function's cold start pays fo
 """
 
 import pkgutil
-from difflib import get_close_matches
 from functools import cache
 from importlib import import_module
 
 from pydantic_core import PydanticCustomError
+
+from sharewarden.domain.hints import meant
 
 from .base import Guardrail
 
@@ -28,8 +29,7 @@ def names() -> tuple[str, ...]:
 def rule_class(name: str) -> type[Guardrail]:
     """The class of a rule. Raises PydanticCustomError with a hint when there is none of that name."""
     if name not in names():
-        near = get_close_matches(name, names(), n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"the rules are {', '.join(names())}"
+        hint = meant(name, names()) or f"the rules are {', '.join(names())}"
         raise PydanticCustomError(
             "no_such_rule", "there is no rule '{name}': {hint}", {"name": name, "hint": hint}
         )

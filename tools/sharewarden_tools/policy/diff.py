@@ -10,8 +10,8 @@ from pydantic import BaseModel
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.rules.base import Guardrail, Mode
 
-from .policy.shape import is_duration
-from .policy.texts import duration_text
+from .shape import is_duration
+from .texts import duration_text
 
 #: Stands for a member that one of the two policies lacks.
 _ABSENT = object()

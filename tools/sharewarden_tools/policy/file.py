@@ -9,11 +9,12 @@ from typing import Any, Literal, NamedTuple
 from sharewarden.aws.policies import KEY
 from sharewarden.domain.policy import Policy
 
-from .policy import checks
-from .policy.problems import BadFile, Problem
-from .policy.reading import in_order, read
-from .policy.yaml_text import Document, read_file
-from .template import TEMPLATE
+from sharewarden_tools.template import TEMPLATE
+
+from . import checks
+from .problems import BadFile, Problem
+from .reading import in_order, read
+from .yaml_text import Document, read_file
 
 #: The policy of the three-team pool.
 EXAMPLE = TEMPLATE.parent / "examples" / "three-team-pool" / "policy.yaml"
