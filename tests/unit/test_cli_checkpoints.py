@@ -10,7 +10,7 @@ from sharewarden.domain.policy import Policy
 from sharewarden.domain.record import new_record
 from sharewarden.domain.stored import MINUTE
 from sharewarden.usecases import checkpoints
-from sharewarden_tools.cli.checkpoints import _size, list_checkpoints
+from sharewarden_tools.cli.checkpoints import list_checkpoints, size_text
 from sharewarden_tools.cli.deployment import Deployment
 from sharewarden_tools.cli.output import BadInput
 
@@ -148,4 +148,4 @@ def test_names_stay_on_their_line(capsys: pytest.CaptureFixture[str]) -> None:
     ],
 )
 def test_sizes_are_short(size: int, text: str) -> None:
-    assert _size(size) == text
+    assert size_text(size) == text

@@ -77,12 +77,12 @@ def _headline(looked: Looked, now: int) -> str:
 def _line(seen: SetSeen, *, newest: bool) -> str:
     step = "-" if seen.step is None else str(seen.step)
     why = f": {seen.why}" if seen.why else ""
-    row = (
-        f"{full_time(seen.saved_at)}  {step:>10}  {_size(seen.size):>9}  {seen.layout:<12}  {seen.state:<10}"
-    )
+    size = size_text(seen.size)
+    row = f"{full_time(seen.saved_at)}  {step:>10}  {size:>9}  {seen.layout:<12}  {seen.state:<10}"
     return f"{'*' if newest else ' '} {row}  {seen.name}{why}"
 
 
-def _size(size: int) -> str:
+def size_text(size: int) -> str:
+    """``14.2 GiB``."""
     power = min(max(0, size.bit_length() - 1) // 10, len(_UNITS) - 1)
     return f"{size / 1024**power:.1f} {_UNITS[power]}" if power else f"{size} B"

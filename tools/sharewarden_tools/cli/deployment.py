@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import boto3
+from botocore.config import Config
 from sharewarden.aws.errors import asking
+from sharewarden.aws.lazy import Lazy
 from sharewarden.bootstrap import CONFIG, aws_runtime
 from sharewarden.domain.base import last_part
 from sharewarden.domain.observation import TERMINAL
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Where ``sharewarden local serve`` leaves its addresses, in the working directory.
 LOCAL_FILE = Path(".sharewarden/local.json")
+#: Of S3 for a person, who can wait: the copy of a large object takes a while.
+PATIENT = Config(connect_timeout=5, read_timeout=60)
 _JOB_ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _OUTPUTS = {
     "StateTable": "STATE_TABLE",
@@ -129,7 +133,10 @@ def _deployed(name: str) -> Deployment:
         account=identity["Account"],
         region=batch.meta.region_name,
         actor=identity["Arn"],
-        runtime=aws_runtime(stack_variables(describe_stack(name))),
+        runtime=aws_runtime(
+            stack_variables(describe_stack(name)),
+            clients={"s3": Lazy(lambda: boto3.client("s3", config=CONFIG.merge(PATIENT)))},
+        ),
         batch=batch,
     )
 
