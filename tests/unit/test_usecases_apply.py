@@ -290,7 +290,7 @@ def test_law_05_a_restore_that_is_refused_rests_and_is_not_forgotten() -> None:
 
 
 def test_law_03_only_apply_changes_a_job() -> None:
-    """Read from the code: who makes the two calls that change a job, and that there are no others."""
+    """Read from the code: who makes the three calls that change or make a job, and that there are no others."""
     root = Path(sharewarden.__file__).parent
     callers: dict[str, set[str]] = {}
     for path in root.rglob("*.py"):
@@ -299,7 +299,11 @@ def test_law_03_only_apply_changes_a_job() -> None:
                 callers.setdefault(node.func.attr, set()).add(str(path.relative_to(root)))
     assert callers["set_priority"] == {"usecases/set_priority.py"}
     assert callers["terminate"] == {"usecases/terminate.py"}
+    assert callers["submit"] == {"usecases/resubmit.py"}
     assert callers["do"] == {"usecases/apply.py"}
-    assert callers["update_service_job"] == callers["terminate_service_job"] == {"aws/batch.py"}
-    writes = {"submit_", "terminate_", "cancel_", "stop_training", "update_quota", "delete_quota", "create_"}
-    assert {name for name in callers if name.startswith(tuple(writes))} == {"terminate_service_job"}
+    ours = {"update_service_job", "terminate_service_job", "submit_service_job"}
+    assert all(callers[name] == {"aws/batch.py"} for name in ours)
+    verbs = ("submit_", "terminate_", "cancel_", "stop_", "update_", "delete_", "create_")
+    nouns = ("_job", "_jobs", "_share", "_queue", "_environment")
+    found = {name for name in callers if name.startswith(verbs) and name.endswith(nouns)}
+    assert found == ours

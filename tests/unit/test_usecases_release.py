@@ -10,7 +10,7 @@ from sharewarden.domain.notice import Notice
 from sharewarden.domain.policy import BlastRadius, Policy
 from sharewarden.domain.sweeping import SweepState, needs_read
 from sharewarden.usecases.bump import BumpRequest, bump
-from sharewarden.usecases.wake import wake_termination
+from sharewarden.usecases.wake import wake_act
 
 from tests.simulation.acts_kit import BOTH, GRACE, PROTECTED, begins, capped, ends, kill, lower, turn
 from tests.simulation.faults import Crash, crash, once, watched
@@ -198,7 +198,7 @@ def test_a_termination_withdrawn_meanwhile_is_not_given() -> None:
     one = pool(1, capped(9))
     broken(one, 1)
     ends(one, "t0", job="job-000")
-    wake_termination(one.runtime, one.record("job-000"), "t0", "again")
+    wake_act(one.runtime, one.record("job-000"), "t0", "again")
     assert one.wishes.sent == []
 
 

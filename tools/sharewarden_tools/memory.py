@@ -22,9 +22,12 @@ from sharewarden.domain.observation import (
 )
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.policy_version import PolicyEntry, PolicyVersion
+from sharewarden.domain.resubmission import Submission
 from sharewarden.domain.stored import MINUTE, Stored
 from sharewarden.domain.telling import Message as Telling
-from sharewarden.ports import MAX_ACTIONS, Clock, Conflict, Page, Shares, Unavailable
+from sharewarden.ports import MAX_ACTIONS, Clock, Conflict, Denied, Page, Shares, Unavailable
+
+from .memory_jobs import job_of, submission_of, summary_of
 
 T = TypeVar("T", bound=Stored)
 
@@ -282,7 +285,8 @@ class MemoryBatch:
     """Batch without a scheduler: it says what it was told.
 
     ``descriptions`` by job key, ``quota_shares`` by queue ARN. While ``down`` holds a text, every call raises
-    Unavailable with it. ``described``, ``priorities`` and ``terminations`` record the calls.
+    Unavailable with it. ``described``, ``priorities``, ``terminations`` and ``submitted`` record the calls;
+    ``payloads`` are what jobs were submitted with, by job key.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -292,6 +296,8 @@ class MemoryBatch:
         self.described: list[str] = []
         self.priorities: list[tuple[str, int]] = []
         self.terminations: list[tuple[str, str]] = []
+        self.payloads: dict[str, str] = {}
+        self.submitted: list[tuple[Submission, str]] = []
         self._clock = clock
 
     def tell(self, description: JobDescription) -> None:
@@ -309,7 +315,7 @@ class MemoryBatch:
         found = [job for job in self.descriptions.values() if job.queue == queue and job.status == status]
         start = int(token or 0)
         end = start + PAGE_SIZE
-        rows = tuple(map(_summary, found[start:end]))
+        rows = tuple(map(summary_of, found[start:end]))
         return Page(jobs=rows, next_token=str(end) if end < len(found) else None)
 
     def shares(self, queue: str) -> Shares:
@@ -338,6 +344,27 @@ class MemoryBatch:
             update |= {"status": "FAILED", "reason": reason, "stopped_at": self._clock.now()}
         self.tell(known.model_copy(update=update))
 
+    def submission(self, job: str) -> Submission | None:
+        self._reach()
+        known = self.descriptions.get(last_part(job))
+        return None if known is None else submission_of(known, self.payloads.get(known.job, "{}"))
+
+    def named(self, queue: str, name: str) -> tuple[JobSummary, ...]:
+        self._reach()
+        found = [job for job in self.descriptions.values() if (job.queue, job.name) == (queue, name)]
+        return tuple(map(summary_of, found))
+
+    def submit(self, submission: Submission, token: str) -> str:
+        self._reach()
+        if token in {used for _, used in self.submitted}:
+            raise Denied("SubmitServiceJob: ClientException: the token was used before")
+        self.submitted.append((submission, token))
+        job = f"submitted-{len(self.submitted)}"
+        self.payloads[job] = submission.payload
+        new = job_of(submission, job, self._clock.now())
+        self.tell(new)
+        return new.arn
+
     def _reach(self) -> None:
         if self.down is not None:
             raise Unavailable(self.down)
@@ -345,15 +372,3 @@ class MemoryBatch:
 
 def _oldest_first(facts: Iterator[AuditRecord]) -> list[AuditRecord]:
     return sorted(facts, key=lambda fact: fact.at)
-
-
-def _summary(job: JobDescription) -> JobSummary:
-    return JobSummary(
-        job=job.job,
-        arn=job.arn,
-        name=job.name,
-        status=job.status,
-        created_at=job.created_at,
-        share=job.share,
-        attempt=job.attempt,
-    )

@@ -15,6 +15,7 @@ from .domain.notice import Channel
 from .domain.observation import JobDescription, JobSummary, ShareDescription, Status
 from .domain.policy import Policy
 from .domain.policy_version import PolicyEntry, PolicyVersion
+from .domain.resubmission import Submission
 from .domain.stored import Stored
 from .domain.telling import Message
 
@@ -82,6 +83,21 @@ class Batch(Protocol):
 
     def terminate(self, job: str, reason: str) -> None:
         """TerminateServiceJob; ``reason`` stands on the job. Only ``apply`` calls it. Raises Denied, too."""
+        ...
+
+    def submission(self, job: str) -> Submission | None:
+        """What the job was submitted with; None when Batch says that it knows no such job."""
+        ...
+
+    def named(self, queue: str, name: str) -> tuple[JobSummary, ...]:
+        """The queue's jobs of exactly that name, in whatever state: names need not be unique."""
+        ...
+
+    def submit(self, submission: Submission, token: str) -> str:
+        """SubmitServiceJob; the ARN of the new job. Only ``apply`` calls it. Raises Denied, too.
+
+        A repeated token is refused, and does not tell of the job that was submitted with it.
+        """
         ...
 
 

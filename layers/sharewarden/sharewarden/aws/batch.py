@@ -5,6 +5,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from time import sleep
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from botocore.exceptions import ClientError
@@ -12,6 +13,7 @@ from botocore.exceptions import ClientError
 from sharewarden.aws.errors import asking, code, message
 from sharewarden.domain.base import last_part, well_formed
 from sharewarden.domain.observation import AttemptSeen, JobDescription, JobSummary, ShareDescription, Status
+from sharewarden.domain.resubmission import Submission
 from sharewarden.domain.stored import SECOND
 from sharewarden.ports import Clock, Denied, Page, Shares
 
@@ -28,8 +30,12 @@ _NO_SUCH_JOB = re.compile(
     re.IGNORECASE,
 )
 
-#: Codes that say no, and not "not now" (Batch API reference, UpdateServiceJob, TerminateServiceJob and
-#: CommonErrors).
+#: SubmitServiceJob takes five calls a second of a whole account (Batch user guide, service_limits): with this
+#: pause two functions at once, the most there are (template), leave one of them to people.
+SUBMIT_EVERY = SECOND // 2
+
+#: Codes that say no, and not "not now" (Batch API reference, UpdateServiceJob, TerminateServiceJob,
+#: SubmitServiceJob and CommonErrors).
 _REFUSALS = frozenset({"AccessDeniedException", "ClientException", "ValidationException"})
 
 logger = logging.getLogger(__name__)
@@ -41,20 +47,17 @@ Answer = Mapping[str, Any]
 class AwsBatch:
     """Batch. Times of reading are taken before the call: an answer may be newer than it says, never older."""
 
-    def __init__(self, client: "BatchClient", clock: Clock) -> None:
+    def __init__(self, client: "BatchClient", clock: Clock, pause: Callable[[float], None] = sleep) -> None:
         self._client = client
         self._clock = clock
+        self._pause = pause
+        self._submitted_at = 0
 
     def describe(self, job: str) -> JobDescription | None:
         read_at = self._clock.now()
         with asking("DescribeServiceJob"):
-            try:
-                answer = self._client.describe_service_job(jobId=job)
-            except ClientError as error:
-                if _knows_no_such_job(error):
-                    return None
-                raise
-            return _description(well_formed(answer), read_at)
+            answer = self._described(job)
+            return None if answer is None else _description(well_formed(answer), read_at)
 
     def jobs(self, queue: str, status: Status, token: str | None) -> Page:
         paging: Any = {"nextToken": token} if token else {}
@@ -81,6 +84,40 @@ class AwsBatch:
     def terminate(self, job: str, reason: str) -> None:
         with _acting("TerminateServiceJob"):
             self._client.terminate_service_job(jobId=job, reason=reason)
+
+    def submission(self, job: str) -> Submission | None:
+        with asking("DescribeServiceJob"):
+            answer = self._described(job)
+            return None if answer is None else _submission(answer)
+
+    def named(self, queue: str, name: str) -> tuple[JobSummary, ...]:
+        # A row that cannot be read may be the one that is looked for, so it makes the answer unusable.
+        with asking("ListServiceJobs"):
+            pages = self._client.get_paginator("list_service_jobs").paginate(
+                jobQueue=queue, filters=[{"name": "JOB_NAME", "values": [name]}]
+            )
+            rows = [row for page in pages for row in page["jobSummaryList"]]
+            return tuple(_summary(row) for row in rows if row["jobName"] == name)  # the filter ignores case
+
+    def submit(self, submission: Submission, token: str) -> str:
+        self._pace()
+        with _acting("SubmitServiceJob"):
+            answer = self._client.submit_service_job(**_submitted(submission), clientToken=token)
+            return answer["jobArn"]
+
+    def _described(self, job: str) -> Answer | None:
+        try:
+            return self._client.describe_service_job(jobId=job)
+        except ClientError as error:
+            if _knows_no_such_job(error):
+                return None
+            raise
+
+    def _pace(self) -> None:
+        wait = self._submitted_at + SUBMIT_EVERY - self._clock.now()
+        if 0 < wait <= SUBMIT_EVERY:
+            self._pause(wait / SECOND)
+        self._submitted_at = self._clock.now()
 
 
 @contextmanager
@@ -139,6 +176,39 @@ def _description(answer: Answer, read_at: int) -> JobDescription:
         tags=tuple(sorted((answer.get("tags") or {}).items())),
         **_requested(answer.get("serviceRequestPayload"), answer.get("timeoutConfig") or {}),
     )
+
+
+def _submission(answer: Answer) -> Submission:
+    """The members of SubmitServiceJob, each as it is: the payload goes on byte for byte."""
+    return Submission(
+        name=answer["jobName"],
+        queue=answer["jobQueue"],
+        kind=answer["serviceJobType"],
+        payload=answer["serviceRequestPayload"],
+        share=answer.get("quotaShareName"),
+        priority=answer.get("schedulingPriority"),
+        retry=answer.get("retryStrategy"),
+        time_limit=answer.get("timeoutConfig"),
+        preemption=answer.get("preemptionConfiguration"),
+        tags=tuple(sorted((answer.get("tags") or {}).items())),
+    )
+
+
+def _submitted(submission: Submission) -> dict[str, Any]:
+    """The request; what the old job had not is left out."""
+    members = {
+        "jobName": submission.name,
+        "jobQueue": submission.queue,
+        "serviceJobType": submission.kind,
+        "serviceRequestPayload": submission.payload,
+        "quotaShareName": submission.share,
+        "schedulingPriority": submission.priority,
+        "retryStrategy": submission.retry,
+        "timeoutConfig": submission.time_limit,
+        "preemptionConfiguration": submission.preemption,
+        "tags": dict(submission.tags),
+    }
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def _summary(row: Answer) -> JobSummary:

@@ -58,8 +58,7 @@ class Case(Stored):
     resubmitted: bool = False
     """An exhausted job: its resubmission was decided on, whichever way."""
     next_job: str | None = None
-    """Key of the job that goes on in the exhausted one's place, once it was submitted: its first attempt is the
-    next one of this case."""
+    """Key of the job that goes on in the exhausted one's place, once it was submitted."""
     closed_at: int | None = None
 
     @property

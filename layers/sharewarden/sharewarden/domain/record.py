@@ -21,6 +21,7 @@ from .observation import (
     is_old_news,
 )
 from .priority import PriorityLedger
+from .resubmission import Resubmission
 from .saves import Saves
 from .stored import KEEP_AFTER_END, SECOND, Stored
 from .termination import Terminations
@@ -101,6 +102,7 @@ class JobRecord(Stored):
     snapshot: Snapshot | None = None
     priority: PriorityLedger = PriorityLedger()
     terminations: Terminations = ()
+    resubmission: Resubmission | None = None
     drifted: bool = False
     """Somebody else than the submitter and Sharewarden set the base."""
     marks: tuple[Mark, ...] = ()
@@ -254,8 +256,7 @@ def _ended_as_told(record: JobRecord, reason: str | None, *, hinted: bool) -> Jo
     told = next((step for step in steps_of(record) if step.status in TERMINAL), None)
     if record.end is not None or told is None or told.status is None:
         return record
-    at = told.stopped_at or told.at
-    end = End(status=told.status, at=at, reason=told.reason or reason, hinted=hinted)
+    end = End(status=told.status, at=told.stopped_at or told.at, reason=told.reason or reason, hinted=hinted)
     return record.model_copy(update={"end": end})
 
 

@@ -19,6 +19,8 @@ from .record import (
     settle_end_read,
     status,
 )
+from .resubmission import is_open
+from .resubmitting import expire, forgotten
 from .stored import DAY, Stored
 from .termination import open_terminations
 
@@ -75,7 +77,7 @@ def needs_read(record: JobRecord, listed: JobSummary | None, *, whole: bool) -> 
     if record.classic:
         return False
     if record.end is not None:
-        return listed is not None or _gaps_to_ask_about(record)
+        return listed is not None or is_open(record.resubmission) or _gaps_to_ask_about(record)
     ledger = record.priority
     ours = (ledger.wish, ledger.sent, ledger.suspect)
     return (
@@ -96,19 +98,22 @@ def lags(record: JobRecord, listed: JobSummary | None, *, whole: bool) -> bool:
 def housekeeping(record: JobRecord, policy: Policy, now: int, *, may_act: bool) -> Decision:
     """Everything that time alone makes due for one record."""
     decision = decide(settle_end_read(record, now, SETTLE), policy)
-    for step in (expire_wish, *([end_due_boosts] if may_act else []), _gaps, _close, _close_silent):
+    acts = [end_due_boosts] if may_act else []
+    for step in (expire_wish, expire, *acts, _gaps, _close, _close_silent):
         decision = joined(decision, step(decision.record, policy, now))
     return decision
 
 
 def missing(record: JobRecord, policy: Policy, now: int) -> Decision:
     """Batch says it knows no such job: believed when it says so again after ``SETTLE``."""
-    if record.end is not None:
+    if record.end is not None and not is_open(record.resubmission):
         return Decision(record=record)
     if record.missing_since is None:
         return Decision(record=record.model_copy(update={"missing_since": now}))
     if now - record.missing_since < SETTLE:
         return Decision(record=record)
+    if record.end is not None:
+        return forgotten(record, policy, now)
     ended = settle_end_forgotten(record)
     if ended.end is not None:
         return Decision(record=ended)
@@ -190,7 +195,7 @@ def _close(record: JobRecord, policy: Policy, now: int) -> Decision:
     """The end of the story, once everything in it is on record."""
     if record.end is None or record.closed_at is not None or now - _last_heard(record, now) < SETTLE:
         return Decision(record=record)
-    if _has_gaps(record) or decide(record, policy) != Decision(record=record):
+    if is_open(record.resubmission) or _has_gaps(record) or decide(record, policy) != Decision(record=record):
         return Decision(record=record)
     facts = (timeline_fact(record, policy), *_forgotten(record, policy, now))
     return Decision(record=record.model_copy(update={"closed_at": now}), facts=facts)

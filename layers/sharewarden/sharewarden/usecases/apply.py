@@ -26,7 +26,7 @@ FRESH = 5_000
 
 
 def apply(runtime: Runtime, job: str, wish: int | str) -> Outcome:
-    """Carry out a wish of the job, if it is still wanted: a version of its priority, or a termination's id.
+    """Carry out a wish of the job, if it is still wanted: a version of its priority, or an act's id.
 
     ``paused``, ``shadow``, ``missing``, ``drifting``, ``held``, and the first ``refused`` leave the wish open
     for the next sweep; ``saving`` until those that it may push out have saved, or not in time. Raises
@@ -51,7 +51,9 @@ def apply(runtime: Runtime, job: str, wish: int | str) -> Outcome:
 
 
 def _deed(record: JobRecord, wish: int | str) -> Deed | None:
-    return SetPriority.wanted(record, wish) if isinstance(wish, int) else Terminate.wanted(record, wish)
+    if isinstance(wish, int):
+        return SetPriority.wanted(record, wish)
+    return Resubmit.wanted(record, wish) or Terminate.wanted(record, wish)
 
 
 def _act(runtime: Runtime, description: JobDescription, deed: Deed, policy: Policy) -> Outcome:
@@ -80,12 +82,12 @@ def _send(runtime: Runtime, description: JobDescription, deed: Deed, policy: Pol
         change(runtime, job, deed.withdraw)
         raise Unavailable(f"job {job}: what Batch said grew old before it could be acted on")
     try:
-        deed.do(runtime, description.arn)
+        done = deed.do(runtime, description.arn)
     except Denied as error:
         why = str(error)
         change(runtime, job, lambda record: deed.refused(record, why, policy, runtime.clock.now()))
         return "refused"
-    change(runtime, job, lambda record: deed.confirm(record, policy, runtime.clock.now()))
+    change(runtime, job, lambda record: done.confirm(record, policy, runtime.clock.now()))
     return "done"
 
 

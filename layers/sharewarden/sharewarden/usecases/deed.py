@@ -38,8 +38,8 @@ class Deed(Protocol):
         """What the Describe showed makes of the wish. ``send``: it is remembered as under way."""
         ...
 
-    def do(self, runtime: Runtime, arn: str) -> None:
-        """The call. Raises Denied, Unavailable."""
+    def do(self, runtime: Runtime, arn: str) -> "Deed":
+        """The call; the deed with what came of it. Raises Denied, Unavailable."""
         ...
 
     def withdraw(self, record: JobRecord) -> Decision:

@@ -16,6 +16,7 @@ from sharewarden.domain.decide import Decision, with_ledger
 from sharewarden.domain.notice import Notice
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.record import JobRecord
+from sharewarden.domain.resubmitting import released, waits_for_release
 from sharewarden.domain.rules.base import counted
 from sharewarden.domain.stored import Stored
 from sharewarden.domain.sweeping import portions
@@ -23,11 +24,11 @@ from sharewarden.domain.termination import changed, due_terminations, find_open
 
 from .change import change
 from .tell import send
-from .wake import wake, wake_termination
+from .wake import wake, wake_act
 from .walk import MustStop, Walk
 
-Kind = Literal["lower", "raise", "terminate"]
-KINDS: tuple[Kind, ...] = ("lower", "raise", "terminate")
+Kind = Literal["lower", "raise", "resubmit", "terminate"]
+KINDS: tuple[Kind, ...] = ("lower", "raise", "resubmit", "terminate")
 
 
 class Waiting(NamedTuple):
@@ -73,6 +74,8 @@ def _waiting(record: JobRecord, policy: Policy, now: int) -> Iterator[Waiting]:
         yield Waiting(record.woken_at, free, record.job, wish.version, kind, record.queue)
     if policy.stops(record.queue) is None and not policy.share(record.queue, record.share).protected:
         yield from _terminations(record, now)
+    if policy.resubmission_stops is None and (one := waits_for_release(record, now)):
+        yield Waiting(one.released_at, one.created_at, record.job, one.id, "resubmit", record.queue)
 
 
 def _terminations(record: JobRecord, now: int) -> Iterator[Waiting]:
@@ -88,7 +91,7 @@ def _give(walk: Walk, one: Waiting) -> None:
     if isinstance(one.wish, int):
         wake(walk.runtime, record, again)
     else:
-        wake_termination(walk.runtime, record, one.wish, again)
+        wake_act(walk.runtime, record, one.wish, again)
     walk.report.woken += 1
 
 
@@ -97,7 +100,7 @@ def _released(record: JobRecord, wish: int | str, policy: Policy, now: int) -> D
     if isinstance(wish, int):
         return Decision(record=_released_priority(record, wish, until, now))
     if find_open(record.terminations, wish) is None:
-        return Decision(record=record)
+        return Decision(record=released(record, wish, now))
     wishes = changed(record.terminations, wish, released_at=now, not_after=until)
     return Decision(record=record.model_copy(update={"terminations": wishes}))
 

@@ -62,8 +62,9 @@ class SetPriority:
         marked = intend(record.priority, now, dispatched=dispatched_since(record) is not None)
         return decision.model_copy(update={"record": with_ledger(record, marked)}), "send"
 
-    def do(self, runtime: Runtime, arn: str) -> None:
+    def do(self, runtime: Runtime, arn: str) -> Self:
         runtime.batch.set_priority(arn, self.wish.value)
+        return self
 
     def withdraw(self, record: JobRecord) -> Decision:
         return Decision(record=with_ledger(record, withdraw(record.priority, self.wish.version)))

@@ -54,8 +54,9 @@ class Terminate:
             return decision, "expired"
         return _with(decision, wish.id, sent_at=now, found=description.status), "send"
 
-    def do(self, runtime: Runtime, arn: str) -> None:
+    def do(self, runtime: Runtime, arn: str) -> Self:
         runtime.batch.terminate(arn, self.wish.text)
+        return self
 
     def withdraw(self, record: JobRecord) -> Decision:
         return self._back(record)

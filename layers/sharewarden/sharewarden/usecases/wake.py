@@ -1,6 +1,7 @@
 """Ask ``apply`` to look at a job."""
 
 from sharewarden.domain.record import JobRecord
+from sharewarden.domain.resubmission import find_open_resubmission
 from sharewarden.domain.termination import find_open
 from sharewarden.ports import Runtime
 
@@ -15,7 +16,7 @@ def wake(runtime: Runtime, record: JobRecord, again: str = "") -> None:
         runtime.wishes.send(record.job, wish.version, f"{record.job}#v{wish.version}#{again}")
 
 
-def wake_termination(runtime: Runtime, record: JobRecord, act: str, again: str) -> None:
-    """The same for a termination, if it is still wanted. Raises Unavailable."""
-    if find_open(record.terminations, act) is not None:
+def wake_act(runtime: Runtime, record: JobRecord, act: str, again: str) -> None:
+    """The same for a termination or a resubmission, if it is still wanted. Raises Unavailable."""
+    if find_open(record.terminations, act) or find_open_resubmission(record.resubmission, act):
         runtime.wishes.send(record.job, act, f"{record.job}#t{act}#{again}")
