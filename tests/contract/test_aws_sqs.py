@@ -80,6 +80,19 @@ def test_a_look_waits_in_whole_seconds_never_less_than_asked(delay: int, seconds
         stub.assert_no_pending_responses()
 
 
+def test_a_look_at_what_was_asked_for_names_the_wish() -> None:
+    client = boto3.client("sqs")
+    with Stubber(client) as stub:
+        message = {
+            "QueueUrl": "https://queue",
+            "MessageBody": '{"job": "job-1", "asked": 3}',
+            "DelaySeconds": 10,
+        }
+        stub.add_response("send_message", {"MessageId": "m1"}, message)
+        SqsLookQueue(client, "https://queue").send("job-1", 10_000, 3)
+        stub.assert_no_pending_responses()
+
+
 @pytest.mark.parametrize(
     ("body", "reason", "expected"),
     [
