@@ -67,6 +67,14 @@ class LabBatch:
         rows = self._call["ListQuotaShares"]({"jobQueue": queue})["quotaShares"]
         return Shares(shares=tuple(map(answers._share, rows)))
 
+    def environment(self, queue: str) -> dict[str, int] | None:
+        (row,) = self._call["DescribeJobQueues"]({"jobQueues": [queue]})["jobQueues"]
+        names = [order["serviceEnvironment"] for order in row["serviceEnvironmentOrder"]]
+        (found,) = self._call["DescribeServiceEnvironments"]({"serviceEnvironments": names})[
+            "serviceEnvironments"
+        ]
+        return {limit["capacityUnit"]: limit["maxCapacity"] for limit in found["capacityLimits"]}
+
     def set_priority(self, job: str, priority: int) -> None:
         try:
             self._call["UpdateServiceJob"]({"jobId": job, "schedulingPriority": priority})

@@ -284,14 +284,15 @@ class MemoryPolicyStore:
 class MemoryBatch:
     """Batch without a scheduler: it says what it was told.
 
-    ``descriptions`` by job key, ``quota_shares`` by queue ARN. While ``down`` holds a text, every call raises
-    Unavailable with it. ``described``, ``priorities``, ``terminations`` and ``submitted`` record the calls;
-    ``payloads`` are what jobs were submitted with, by job key.
+    ``descriptions`` by job key, ``quota_shares`` and ``environments`` by queue ARN. While ``down`` holds a
+    text, every call raises Unavailable with it. ``described``, ``priorities``, ``terminations`` and
+    ``submitted`` record the calls; ``payloads`` are what jobs were submitted with, by job key.
     """
 
     def __init__(self, clock: Clock) -> None:
         self.descriptions: dict[str, JobDescription] = {}
         self.quota_shares: dict[str, list[ShareDescription]] = {}
+        self.environments: dict[str, dict[str, int]] = {}
         self.down: str | None = None
         self.described: list[str] = []
         self.priorities: list[tuple[str, int]] = []
@@ -321,6 +322,10 @@ class MemoryBatch:
     def shares(self, queue: str) -> Shares:
         self._reach()
         return Shares(shares=tuple(self.quota_shares.get(queue, ())))
+
+    def environment(self, queue: str) -> dict[str, int] | None:
+        self._reach()
+        return self.environments.get(queue)
 
     def set_priority(self, job: str, priority: int) -> None:
         self._reach()

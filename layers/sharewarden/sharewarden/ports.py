@@ -77,6 +77,10 @@ class Batch(Protocol):
         """Every quota share of the queue."""
         ...
 
+    def environment(self, queue: str) -> dict[str, int] | None:
+        """What the queue's service environment holds, in instances by type; None: that is not told."""
+        ...
+
     def set_priority(self, job: str, priority: int) -> None:
         """UpdateServiceJob with an absolute value. Only ``apply`` calls it. Raises Denied, too."""
         ...

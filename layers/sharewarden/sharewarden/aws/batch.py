@@ -77,6 +77,21 @@ class AwsBatch:
         shares = _readable(_share, rows)
         return Shares(shares=shares, odd=len(rows) - len(shares))
 
+    def environment(self, queue: str) -> dict[str, int] | None:
+        # A quota-managed queue has one environment (Service quotas); what several would mean is not said.
+        with asking("DescribeJobQueues"):
+            queues = self._client.describe_job_queues(jobQueues=[queue])["jobQueues"]
+            orders = [
+                order["serviceEnvironment"] for row in queues for order in row["serviceEnvironmentOrder"]
+            ]
+        if len(orders) != 1:
+            return None
+        with asking("DescribeServiceEnvironments"):
+            answer = self._client.describe_service_environments(serviceEnvironments=orders)
+            rows = [row["capacityLimits"] for row in answer["serviceEnvironments"]]
+            limits = {limit["capacityUnit"]: limit["maxCapacity"] for row in rows for limit in row}
+        return limits if len(rows) == 1 else None
+
     def set_priority(self, job: str, priority: int) -> None:
         with _acting("UpdateServiceJob"):
             self._client.update_service_job(jobId=job, schedulingPriority=priority)

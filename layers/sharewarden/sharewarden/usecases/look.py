@@ -15,7 +15,7 @@ from sharewarden.domain.observation import TERMINAL, JobSummary, Status
 from sharewarden.domain.pool import GpuHours, pool_of
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.sweeping import housekeeping, lags, needs_read
-from sharewarden.ports import Unavailable
+from sharewarden.ports import Runtime, Unavailable
 
 from .guarding import Around
 from .send_looks import overdue
@@ -53,10 +53,11 @@ class Found:
 
 @dataclass
 class Listing:
-    """The active jobs of a queue by key; ``whole`` when these are all of them."""
+    """The active jobs of a queue by key; ``whole`` when these are all of them, ``odd`` could not be read."""
 
     rows: dict[str, JobSummary] = field(default_factory=dict)
     whole: bool = False
+    odd: int = 0
 
 
 def look(walk: Walk, queue: str, until: int | None, found: Found) -> None:
@@ -125,20 +126,24 @@ def _shares(walk: Walk, queue: str) -> None:
 
 
 def _list(walk: Walk, queue: str, until: int | None, listing: Listing) -> None:
-    odd = 0
+    list_active(walk.runtime, queue, listing, until)
+    walk.report.odd += listing.odd
+
+
+def list_active(runtime: Runtime, queue: str, listing: Listing, until: int | None = None) -> None:
+    """Add every active job of the queue, as far as Batch tells until then. Raises Unavailable."""
     for status in ACTIVE:
         token: str | None = None
         while True:
-            if until is not None and walk.runtime.clock.now() >= until:
+            if until is not None and runtime.clock.now() >= until:
                 return
-            page = walk.runtime.batch.jobs(queue, status, token)
+            page = runtime.batch.jobs(queue, status, token)
             listing.rows |= {job.job: job for job in page.jobs}
-            odd += page.odd
+            listing.odd += page.odd
             token = page.next_token
             if token is None:
                 break
-    walk.report.odd += odd
-    listing.whole = odd == 0
+    listing.whole = listing.odd == 0
 
 
 def _sort_in(walk: Walk, record: JobRecord, listing: Listing, found: Found) -> None:
