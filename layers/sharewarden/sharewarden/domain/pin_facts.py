@@ -137,4 +137,5 @@ def _what_helps(danger: Danger, policy: Policy) -> str:
         "expiring": f"Raise it to {days} days or more, or lower checkpoints.keep_pins in the policy",
         "refused": "Let the role of Care read the versions, versioning and lifecycle of the bucket",
         "too-large": "Save fewer and larger files",
+        "gone": "Look whether the training, or a rule, deletes checkpoints too early",
     }[danger.cause]

@@ -25,8 +25,8 @@ MOST_BYTES = 300_000
 MOST_ATTEMPTS = 50
 
 #: Why a set is not safe: its bucket keeps no earlier versions; a lifecycle rule deletes for good before the
-#: pin leaves; S3 refused to tell; it has too many files to pin them.
-Cause = Literal["unversioned", "expiring", "refused", "too-large"]
+#: pin leaves; S3 refused to tell; it has too many files to pin them; it went before it was pinned.
+Cause = Literal["unversioned", "expiring", "refused", "too-large", "gone"]
 #: The file of a set without which it is not complete: it comes back last.
 _LAST = {"manifest": MANIFEST, "hugging-face": TRAINER_STATE}
 

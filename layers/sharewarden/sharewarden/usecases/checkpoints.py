@@ -1,6 +1,6 @@
 """What is saved under a job's checkpoint URI: one bounded pass over the listing, manifests for the newest."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 
 from sharewarden.domain.base import Frozen
@@ -32,6 +32,9 @@ MOST_MANIFESTS = 4_096
 MOST_TOLD = 50
 
 
+Counts = Callable[[Save], bool]
+
+
 class Looked(Frozen):
     """What a look found.
 
@@ -48,9 +51,11 @@ class Looked(Frozen):
     """Objects whose names belong to no layout that is known."""
 
 
-def newest(runtime: Runtime, uri: str, patterns: tuple[str, ...], now: int) -> Looked:
-    """The newest complete set below ``uri``, now. Raises Unavailable, Denied."""
-    return _looked(runtime, uri, patterns, now, to_verify=0)
+def newest(
+    runtime: Runtime, uri: str, patterns: tuple[str, ...], now: int, counts: Counts = lambda _: True
+) -> Looked:
+    """The newest complete set below ``uri``, now, of those that count. Raises Unavailable, Denied."""
+    return _looked(runtime, uri, patterns, now, to_verify=0, counts=counts)
 
 
 def listed(runtime: Runtime, uri: str, patterns: tuple[str, ...], now: int) -> Looked:
@@ -86,7 +91,14 @@ def whole(runtime: Runtime, uri: str, name: str, now: int) -> Save | None:
     return next((save for save in found if save is not None), None)
 
 
-def _looked(runtime: Runtime, uri: str, patterns: tuple[str, ...], now: int, to_verify: int) -> Looked:
+def _looked(
+    runtime: Runtime,
+    uri: str,
+    patterns: tuple[str, ...],
+    now: int,
+    to_verify: int,
+    counts: Counts = lambda _: True,
+) -> Looked:
     sets, cut = _listed(runtime, uri, patterns)
     verify = _Verification(runtime, uri, now)
     save: Save | None = None
@@ -97,7 +109,8 @@ def _looked(runtime: Runtime, uri: str, patterns: tuple[str, ...], now: int, to_
             break
         seen, found = verify.judge(one, most=CANDIDATES if wanted else to_verify)
         unsure = unsure or (wanted and seen.state == "unverified")
-        save = _later(save, found) if wanted else save
+        if wanted and found is not None and counts(found):
+            save = _later(save, found)
         told.append(seen)
     partial = cut or unsure or (save is None and sets.dropped)
     return Looked(

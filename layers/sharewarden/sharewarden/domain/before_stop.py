@@ -1,0 +1,26 @@
+"""Which saves a preempted attempt left behind: its own and earlier ones, not those of later attempts."""
+
+from collections.abc import Callable
+
+from .base import last_part
+from .checkpoints import Save
+from .holding import stay_of, stays
+from .record import JobRecord
+
+
+def saved_before_next(record: JobRecord, attempt: str) -> Callable[[Save], bool]:
+    """Whether a save was made before another attempt ran after the one given.
+
+    Until that runs, whatever is there was. The stop is no line: the copy to S3 may end some time after it.
+    """
+    own = stay_of(record, attempt)
+    later = [stay for stay in stays(record) if own and stay.attempt != attempt and stay.since >= own.since]
+    names = {last_part(stay.attempt) for stay in later if stay.attempt}
+    ran_at = min((stay.running_at for stay in later if stay.running_at is not None), default=None)
+
+    def counts(save: Save) -> bool:
+        if save.training_job is not None and save.training_job == last_part(attempt):
+            return True
+        return save.training_job not in names and (ran_at is None or save.saved_at < ran_at)
+
+    return counts

@@ -1,0 +1,70 @@
+"""The step that pins what the attempt had saved last."""
+
+from sharewarden.domain.before_stop import saved_before_next
+from sharewarden.domain.checkpoints import Save
+from sharewarden.domain.pin_facts import named, unprotected
+from sharewarden.domain.pins import Danger
+from sharewarden.ports import Denied
+from sharewarden.usecases.checkpoints import Looked, newest
+from sharewarden.usecases.pins import pin_save
+
+from .frame import Care, Taken
+
+
+def pin(care: Care) -> Taken:
+    """Look once more, since the attempt has stopped by now, and pin what is found.
+
+    A newer save than the case knows is the case's from then on. Raises Unavailable.
+    """
+    if care.case.pinned or care.record.checkpoint_uri is None:
+        return _done(care)
+    try:
+        looked = _look(care, care.record.checkpoint_uri)
+    except Denied as error:
+        # what a look could not tell before, either, is on record already
+        return _done(
+            care, *([] if care.case.sight == "unknown" else [Danger(cause="refused", why=str(error))])
+        )
+    lost = _lost(care.case.save, looked)
+    if looked.save is None:
+        return _done(care, *lost)
+    found = pin_save(care.runtime, care.record, care.case.attempt, looked.save, care.policy, care.now)
+    taken = _done(care, *lost)
+    known = {} if lost else {"save": looked.save, "sight": "found"}
+    return Taken(
+        taken.case.model_copy(update=known),
+        facts=(*taken.facts, *found.facts),
+        notices=(*taken.notices, *found.notices),
+        beside=(found.pin,) if found.pin else (),
+    )
+
+
+def _look(care: Care, uri: str) -> Looked:
+    counts = saved_before_next(care.record, care.case.attempt)
+    return newest(care.runtime, uri, care.policy.checkpoints.patterns, care.now, counts)
+
+
+def _lost(known: Save | None, looked: Looked) -> list[Danger]:
+    """What the case knew is not there any longer, or cannot be seen."""
+    if known is None or (looked.save is not None and not _is_older(looked.save, known)):
+        return []
+    if looked.partial:
+        return [Danger(cause="too-large", why="there is more below its S3Uri than one look takes")]
+    return [Danger(cause="gone", why=f"{named(known)} is not there any longer")]
+
+
+def _is_older(save: Save, known: Save) -> bool:
+    if save.step is not None and known.step is not None and save.step != known.step:
+        return save.step < known.step
+    return save.saved_at < known.saved_at
+
+
+def _done(care: Care, *dangerous: Danger) -> Taken:
+    told = [
+        unprotected(care.record, care.case.attempt, danger, care.policy, care.now) for danger in dangerous
+    ]
+    return Taken(
+        care.case.model_copy(update={"pinned": True}),
+        facts=tuple(fact for fact, _ in told),
+        notices=tuple(notice for _, notice in told),
+    )
