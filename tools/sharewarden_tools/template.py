@@ -29,6 +29,7 @@ _ARN_FORMS = {
     "AWS::Logs::LogGroup": "logs:{region}:{account}:log-group:{name}:*",
     "AWS::SQS::Queue": "sqs:{region}:{account}:{name}",
     "AWS::Serverless::Function": "lambda:{region}:{account}:function:{name}",
+    "AWS::Serverless::StateMachine": "states:{region}:{account}:stateMachine:{name}",
 }
 _SUBSTITUTION = re.compile(r"\$\{([^!}][^}]*)\}")
 _NO_VALUE = object()
@@ -159,8 +160,11 @@ class _Resolver:
         return given
 
     def _reference(self, name: str) -> str:
-        """What `!Ref` gives: a queue's URL, else the name."""
-        if self._template["Resources"][name]["Type"] == "AWS::SQS::Queue":
+        """What `!Ref` gives: a queue's URL, a state machine's ARN, else the name."""
+        kind = self._template["Resources"][name]["Type"]
+        if kind == "AWS::Serverless::StateMachine":
+            return self._attribute(name, "Arn")
+        if kind == "AWS::SQS::Queue":
             account, region = PSEUDO_PARAMETERS["AWS::AccountId"], PSEUDO_PARAMETERS["AWS::Region"]
             return f"https://sqs.{region}.amazonaws.com/{account}/{self._physical_name(name)}"
         return self._physical_name(name)
@@ -170,7 +174,7 @@ class _Resolver:
         return f"{name}.fifo" if fifo else name
 
     def _attribute(self, name: str, attribute: str) -> str:
-        if attribute == "QueueName":
+        if attribute in ("QueueName", "Name"):
             return self._physical_name(name)
         if attribute == "StreamArn":
             return f"{self._attribute(name, 'Arn')}/stream/2026-01-01T00:00:00.000"

@@ -14,7 +14,7 @@ from botocore.validate import ParamValidator
 
 @cache
 def service_model(service: str) -> ServiceModel:
-    """The installed botocore's model of ``batch``, ``sagemaker`` or ``sqs``."""
+    """The installed botocore's model of ``batch``, ``sagemaker``, ``sqs`` or ``stepfunctions``."""
     loader = botocore.session.get_session().get_component("data_loader")
     raw = loader.load_service_model(service, "service-2")
     if service == "batch":

@@ -1,7 +1,7 @@
-"""The wire protocols of Batch, SageMaker and SQS, driven by botocore's own service models.
+"""The wire protocols of Batch, SageMaker, SQS and Step Functions, driven by botocore's own service models.
 
 A request is routed by the model's HTTP method and URI (rest-json: Batch) or by ``X-Amz-Target`` (json 1.x:
-SageMaker, SQS), checked against the model, handed to an operation that takes and returns plain dicts in the
+all others), checked against the model, handed to an operation that takes and returns plain dicts in the
 model's shapes, and the result is checked again before it is written. So unmodified SDKs can talk to the lab.
 
 What is *not* checked: SigV4 signatures, credentials, permissions (a request without ``Authorization`` is
@@ -83,13 +83,13 @@ class Dialect:
     failed: tuple[str, int]
 
 
+_JSON = Dialect(("ValidationException", 400), ("ThrottlingException", 400), ("InternalFailure", 500))
 # Throttling of Batch: re:Post "aws-batch-requests-error" (429, although the model does not list it).
 DIALECTS = {
     "batch": Dialect(("ClientException", 400), ("TooManyRequestsException", 429), ("ServerException", 500)),
-    "sagemaker": Dialect(
-        ("ValidationException", 400), ("ThrottlingException", 400), ("InternalFailure", 500)
-    ),
+    "sagemaker": _JSON,
     "sqs": Dialect(("InvalidParameterValue", 400), ("ThrottlingException", 400), ("InternalFailure", 500)),
+    "stepfunctions": _JSON,
 }
 
 _SQS_OLD = "AWS.SimpleQueueService"
@@ -236,7 +236,7 @@ def access_key_id(headers: Mapping[str, str]) -> str | None:
 
 def _service_of(request: Request) -> str:
     target = request.headers.get("x-amz-target", "")
-    prefixes = {service_model(name).metadata["targetPrefix"]: name for name in ("sagemaker", "sqs")}
+    prefixes = {service_model(name).metadata["targetPrefix"]: name for name in DIALECTS.keys() - {"batch"}}
     return prefixes.get(target.partition(".")[0], "batch")
 
 

@@ -29,7 +29,7 @@ from sharewarden import messages
 from sharewarden.bootstrap import aws_runtime
 from sharewarden.domain.policy import Policy
 
-from sharewarden_tools.lab import Lab, Options, sqs
+from sharewarden_tools.lab import Lab, Options, sqs, states
 from sharewarden_tools.lab.clock import Clock
 from sharewarden_tools.lab.delivery import NO_FAULTS, Delivery, EventFaults
 from sharewarden_tools.lab.queues import Message
@@ -42,6 +42,7 @@ from .environment import aws_environment, credentials, late_clients
 from .functions import Context, Handler, failed_ids, load_handler, sqs_event
 from .objects import S3Objects
 from .wiring import Function, Wiring, read_wiring
+from .workflows import Machine, machine_of
 
 if TYPE_CHECKING:
     from mypy_boto3_batch import BatchClient
@@ -124,6 +125,9 @@ class LocalStack:
         self.handlers: dict[str, Handler] = {
             function.name: load_handler(function.code) for function in parts.wiring.functions
         }
+        self.machines: dict[str, Machine] = {
+            workflow.arn: machine_of(workflow, self._task, parts.clock) for workflow in parts.wiring.workflows
+        }
         self._dynamodb: Any = self.client("dynamodb", CONTROLLER)
         self._create()
         with aws_environment(self.environment(CONTROLLER)):
@@ -188,8 +192,8 @@ class LocalStack:
         return due <= until
 
     def settle(self) -> None:
-        """Do all that is due now: deliver events, feed the functions, call those on a schedule."""
-        while any([self._deliver(), *map(self._feed, self.parts.wiring.functions)]):
+        """Do all that is due now: events, the functions' queues, workflows, then what is on a schedule."""
+        while any([self._deliver(), *map(self._feed, self.parts.wiring.functions), self._run_workflows()]):
             pass
         for function in self.parts.wiring.functions:
             self._call_on_schedule(function)
@@ -198,6 +202,7 @@ class LocalStack:
         yield self.lab.next_due()
         yield self.delivery.next_due()
         yield from self._due.values()
+        yield from (machine.next_due() for machine in self.machines.values())
         for name in self.parts.wiring.queues:
             yield self.parts.server.queues.queue(name).next_due()
 
@@ -235,25 +240,41 @@ class LocalStack:
             self._due[function.name] = self.now() + function.every_ms
             self._invoke(function, {}, lost=set())
 
+    def _run_workflows(self) -> bool:
+        done = [machine.run_due() for machine in self.machines.values()]
+        return any(done)
+
+    def _task(self, resource: str, arguments: Any) -> Any:
+        """What the function of that ARN answers to a workflow, or raises."""
+        name = resource.rpartition(":")[2]
+        function = next(each for each in self.parts.wiring.functions if each.name == name)
+        return self._answer(function, arguments)
+
     def _invoke(self, function: Function, event: dict[str, Any], lost: set[str]) -> set[str]:
         """The ids of the messages that failed; ``lost`` when the function raises: Lambda keeps the batch."""
+        try:
+            return failed_ids(self._answer(function, event))
+        except Exception:  # noqa: BLE001 - it is in the function's log
+            return lost
+
+    def _answer(self, function: Function, event: dict[str, Any]) -> Any:
+        """What the function answers; whatever it raises is in its log, too."""
         self._invocations += 1
         ends_at = self.now() + function.timeout_ms
         context = Context(f"local-{self._invocations}", self.parts.clock, ends_at)
         with redirect_stdout(self.parts.log):
             try:
-                return failed_ids(self.handlers[function.name](event, context, self.runtime))
-            except Exception:  # noqa: BLE001 - whatever a function raises ends in its log
+                return self.handlers[function.name](event, context, self.runtime)
+            except Exception:
                 traceback.print_exc(file=self.parts.log)
-                return lost
+                raise
 
     # Setting up.
 
     def _create(self) -> None:
         server, lab = self.parts.server, self.lab
-        server.wire = Wire(
-            {**lab.operations, "sqs": sqs.operations(server.queues)}, acting_as=self._acting_as
-        )
+        served = {"sqs": sqs.operations(server.queues), "stepfunctions": states.operations(self.machines)}
+        server.wire = Wire({**lab.operations, **served}, acting_as=self._acting_as)
         for table in tables(load_template()):
             self._dynamodb.create_table(**table)
         self.client("sns", CONTROLLER).create_topic(Name=TOPIC.rpartition(":")[2])

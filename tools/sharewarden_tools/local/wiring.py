@@ -11,7 +11,7 @@ from typing import Any
 from moto.events.models import EventPattern, EventPatternParser
 from sharewarden.domain.durations import parse_duration
 
-from sharewarden_tools.template import TEMPLATE, load_template, resolve
+from sharewarden_tools.template import TEMPLATE, Template, evaluate, load_template, resolve
 
 _QUEUE_SETTINGS = ("VisibilityTimeout", "MessageRetentionPeriod", "DelaySeconds")
 
@@ -42,12 +42,22 @@ class Function:
 
 
 @dataclass(frozen=True)
+class Workflow:
+    """A state machine; in its definition each of ``substitutions`` takes the place of ``${name}``."""
+
+    arn: str
+    definition: Path
+    substitutions: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class Wiring:
     """``queues``: name -> attributes of CreateQueue, dead-letter queues first."""
 
     queues: Mapping[str, Mapping[str, str]]
     rules: tuple[Rule, ...]
     functions: tuple[Function, ...]
+    workflows: tuple[Workflow, ...]
     variables: Mapping[str, str]
     """The environment of all functions, also what only one of them is given: here they share a runtime."""
 
@@ -61,6 +71,7 @@ def read_wiring(queue_arns: Iterable[str], topic: str = "", buckets: str = "") -
         queues=dict(sorted(_queues(resources), key=lambda item: "RedrivePolicy" in item[1])),
         rules=tuple(_rules(resources)),
         functions=tuple(_functions(resources)),
+        workflows=tuple(_workflows(template, resources)),
         variables=_variables(template, parameters) | _own_variables(resources),
     )
 
@@ -88,10 +99,18 @@ def _rules(resources: Mapping[str, Any]) -> Iterator[Rule]:
 def _functions(resources: Mapping[str, Any]) -> Iterator[Function]:
     for name, properties in _of_type(resources, "AWS::Serverless::Function"):
         code = TEMPLATE.parent / properties["CodeUri"] / "app.py"
-        for source in properties["Events"].values():
-            if source["Type"] == "DynamoDB":  # moto's stand-in has no streams
-                continue
-            yield Function(name, code, properties["Timeout"] * 1000, **_source(source["Properties"]))
+        sources = properties.get("Events", {}).values()
+        if any(source["Type"] == "DynamoDB" for source in sources):  # moto's stand-in has no streams
+            continue
+        fed = [_source(source["Properties"]) for source in sources] or [{}]
+        yield from (Function(name, code, properties["Timeout"] * 1000, **source) for source in fed)
+
+
+def _workflows(template: Template, resources: Mapping[str, Any]) -> Iterator[Workflow]:
+    for name, properties in _of_type(resources, "AWS::Serverless::StateMachine"):
+        arn = evaluate(template, {}, {"Ref": name})
+        definition = TEMPLATE.parent / properties["DefinitionUri"]
+        yield Workflow(arn, definition, properties["DefinitionSubstitutions"])
 
 
 def _source(properties: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,18 +9,17 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Literal
 
 from sharewarden.aws.stepfunctions import execution_input, execution_name
 from sharewarden.domain.stored import SECOND
 from sharewarden.ports import Clock
 
-from sharewarden_tools.template import TEMPLATE
+from sharewarden_tools.lab.errors import ApiError
 
 from .definition import ALL, QUERY_ERROR, TIMEOUT, Definition, State, StateError, evaluate, load_definition
+from .wiring import Workflow
 
-PREEMPTION = TEMPLATE.parent / "statemachines" / "preemption.asl.yaml"
 #: An execution whose history has so many events fails (Step Functions developer guide, service quotas).
 MOST_EVENTS = 25_000
 #: In the history: a state is entered and left; a try of a task is scheduled, starts and ends.
@@ -29,10 +28,6 @@ EVENTS_PER_STATE, EVENTS_PER_TRY = 2, 3
 Invoke = Callable[[str, Any], Any]
 """(resource, arguments) -> the answer. What it raises is an error of its class's name, as in Lambda."""
 Status = Literal["RUNNING", "SUCCEEDED", "FAILED", "TIMED_OUT"]
-
-
-class ExecutionExistsError(Exception):
-    """There is one of that name that has ended, or that was given another input."""
 
 
 class Execution:
@@ -100,14 +95,14 @@ class Execution:
         began = self._clock.now()
         self.events += EVENTS_PER_TRY
         try:
-            answer = self._invoke(state["Resource"], arguments)
+            answer = json.loads(json.dumps(self._invoke(state["Resource"], arguments)))
         except StateError:
             raise
         except Exception as error:
             raise StateError(type(error).__name__, str(error)) from error
         if self._clock.now() - began > state.get("TimeoutSeconds", 99_999_999) * SECOND:
             raise StateError(TIMEOUT, self.state)
-        return json.loads(json.dumps(answer))
+        return answer
 
     def _failed(self, state: State, error: StateError) -> None:
         """By the first rule of Retry that fits, while it has tries left; else by the first of Catch."""
@@ -180,32 +175,39 @@ class Machine:
 
     def __init__(self, definition: Definition, invoke: Invoke, clock: Clock) -> None:
         self.executions: dict[str, Execution] = {}
+        self._running: list[Execution] = []
         self._definition, self._invoke, self._clock = definition, invoke, clock
 
     def start(self, name: str, given: str) -> Execution:
         """Start one with that input, JSON text; one that runs with the same input is answered again.
 
-        Raises ExecutionExistsError (Step Functions API reference, StartExecution).
+        Raises ApiError: ExecutionAlreadyExists (Step Functions API reference, StartExecution).
         """
         known = self.executions.get(name)
         if known is None:
             known = Execution(self._definition, name, given, self._invoke, self._clock)
             self.executions[name] = known
+            self._running.append(known)
         elif known.status != "RUNNING" or known.given != given:
-            raise ExecutionExistsError(name)
+            raise ApiError("ExecutionAlreadyExists", f"Execution Already Exists: '{name}'")
         return known
 
     def next_due(self) -> int | None:
         """When something is to be done next; None when every execution has ended."""
-        return min((due for one in self.executions.values() if (due := one.due()) is not None), default=None)
+        return min((due for _, due in self._open()), default=None)
 
     def run_due(self) -> bool:
         """Take one step of each execution that has one due now; False when none had."""
         now = self._clock.now()
-        ready = [one for one in self.executions.values() if (due := one.due()) is not None and due <= now]
+        ready = [one for one, due in self._open() if due <= now]
         for one in ready:
             one.step()
+        self._running = [one for one in self._running if one.due() is not None]
         return bool(ready)
+
+    def _open(self) -> list[tuple[Execution, int]]:
+        """A list, since an execution that runs may lead to another one's start."""
+        return [(one, due) for one in list(self._running) if (due := one.due()) is not None]
 
 
 class MachineWorkflows:
@@ -218,14 +220,15 @@ class MachineWorkflows:
         name = execution_name(attempt, generation)
         try:
             self._machine.start(name, execution_input(attempt, job, generation))
-        except ExecutionExistsError:
+        except ApiError:
             return "running" if self._machine.executions[name].status == "RUNNING" else "over"
         return "started"
 
 
-def preemption_machine(invoke: Invoke, clock: Clock, path: Path = PREEMPTION) -> Machine:
-    """The machine of ``statemachines/preemption.asl.yaml``; the resource that it invokes is called Care."""
-    return Machine(load_definition(path.read_text(encoding="utf-8"), {"Care": "Care"}), invoke, clock)
+def machine_of(workflow: Workflow, invoke: Invoke, clock: Clock) -> Machine:
+    """A machine of the template. Raises DefinitionError."""
+    text = workflow.definition.read_text(encoding="utf-8")
+    return Machine(load_definition(text, workflow.substitutions), invoke, clock)
 
 
 def _fits(rule: Mapping[str, Any], error: StateError) -> bool:
