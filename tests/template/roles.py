@@ -7,15 +7,27 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from tests.template.api_calls import Action, Code, read_sources
-from tests.template.stack import PARAMETERS, SHARE_ARN, TRAINING_ROLE, Grant, Stack, as_list
+from tests.template.stack import (
+    PARAMETERS,
+    QUEUE_ARN,
+    RESUBMIT_ROLE,
+    SHARE_ARN,
+    TRAINING_ROLE,
+    Grant,
+    Stack,
+    as_list,
+)
 
 RECEIVE = "sqs:ReceiveMessage sqs:DeleteMessage sqs:GetQueueAttributes"
 LOG = "logs:CreateLogStream logs:PutLogEvents"
 FOLLOW = "dynamodb:DescribeStream dynamodb:GetRecords dynamodb:GetShardIterator"
 STACK_ARN = "arn:aws:cloudformation:us-east-1:123456789012:stack/sharewarden/*"
 JOBS = "arn:aws:batch:us-east-1:123456789012:service-job/*"
+SHARES = f"{QUEUE_ARN}/quota-share/*"
 BUCKETS: list[str] = PARAMETERS["CheckpointBucketArns"]
 MANIFESTS = [f"{bucket}/*/_SAVED.json" for bucket in BUCKETS]
+REQUESTS = [f"{bucket}/*/.sharewarden/requests/*" for bucket in BUCKETS]
+ACKS = [f"{bucket}/*/.sharewarden/acks/*" for bucket in BUCKETS]
 
 #: Actions by what they are about. A function that needs more has to be argued for here.
 FUNCTIONS: dict[str, dict[str, str]] = {
@@ -33,11 +45,15 @@ FUNCTIONS: dict[str, dict[str, str]] = {
     "Apply": {
         "WishesQueue": f"{RECEIVE} sqs:SendMessage",
         "NoticesQueue": "sqs:SendMessage",
+        "LooksQueue": "sqs:SendMessage",
         "EventsDeadLetters": "sqs:SendMessage",
         "State": "dynamodb:GetItem dynamodb:PutItem",
         "Audit": "dynamodb:PutItem",
-        "*": "batch:DescribeServiceJob",
-        JOBS: "batch:UpdateServiceJob batch:TerminateServiceJob",
+        "*": "batch:DescribeServiceJob batch:ListServiceJobs",
+        "QueueArns": "batch:SubmitServiceJob",
+        SHARES: "batch:SubmitServiceJob",
+        JOBS: "batch:UpdateServiceJob batch:TerminateServiceJob batch:SubmitServiceJob batch:TagResource",
+        RESUBMIT_ROLE: "iam:PassRole",
         "ApplyLog": LOG,
     },
     "Sweep": {
@@ -63,13 +79,15 @@ FUNCTIONS: dict[str, dict[str, str]] = {
     },
     "Watch": {
         "LooksQueue": f"{RECEIVE} sqs:SendMessage",
+        "WishesQueue": "sqs:SendMessage",
         "NoticesQueue": "sqs:SendMessage",
         "EventsDeadLetters": "sqs:SendMessage",
         "State": "dynamodb:GetItem dynamodb:PutItem",
         "State/index/open": "dynamodb:Query",
         "Audit": "dynamodb:PutItem",
         **dict.fromkeys(BUCKETS, "s3:ListBucket"),
-        **dict.fromkeys(MANIFESTS, "s3:GetObject"),
+        **dict.fromkeys([*MANIFESTS, *ACKS], "s3:GetObject"),
+        **dict.fromkeys(REQUESTS, "s3:GetObject s3:PutObject"),
         "WatchLog": LOG,
     },
     "AuditGuard": {
@@ -129,7 +147,7 @@ UNSCOPED = {
     "batch:ListServiceJobs",
     "dynamodb:ListStreams",
 }
-#: What has to come with an action wherever it is allowed.
+#: What has to come with an action wherever it is allowed; in a role of its own, where that is named.
 CONDITIONS: dict[str, dict[str, Any]] = {
     "batch:UpdateServiceJob": {
         "NumericLessThanEquals": {"batch:SchedulingPriority": 900},
@@ -137,6 +155,10 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     },
     "batch:TerminateServiceJob": {"StringEquals": {"aws:ResourceTag/team": ["vision", "nlp"]}},
     "batch:SubmitServiceJob": {"NumericLessThanEqualsIfExists": {"batch:SchedulingPriority": 500}},
+    "ApplyRole batch:SubmitServiceJob": {
+        "NumericLessThanEqualsIfExists": {"batch:SchedulingPriority": 900},
+        "StringEquals": {"aws:RequestTag/team": ["vision", "nlp"]},
+    },
     "iam:PassRole": {"StringEquals": {"iam:PassedToService": "sagemaker.amazonaws.com"}},
 }
 #: AWS Batch authorises these on a resource; the rest of what the functions call there on none.
@@ -145,10 +167,19 @@ BATCH_RESOURCES = {
     "batch:TerminateServiceJob": JOBS,
     "batch:ListQuotaShares": "QueueArns",
 }
+#: What a submission needs beside itself: tags, and the execution role in its payload (the same reference).
+SUBMIT_GRANTS: list[Grant] = [
+    *(("batch:SubmitServiceJob", target) for target in ("QueueArns", SHARES, JOBS)),
+    ("batch:TagResource", JOBS),
+    ("iam:PassRole", RESUBMIT_ROLE),
+]
 #: What a call to S3 needs (Service Authorization Reference, Amazon S3); of objects, manifests alone are read.
+#: Watch also asks jobs to save, and sees what they answer.
 S3_GRANTS: dict[str, list[Grant]] = {
     "s3:ListObjectsV2": [("s3:ListBucket", bucket) for bucket in BUCKETS],
     "s3:GetObject": [("s3:GetObject", manifest) for manifest in MANIFESTS],
+    "Watch s3:GetObject": [("s3:GetObject", key) for key in (*MANIFESTS, *REQUESTS, *ACKS)],
+    "Watch s3:PutObject": [("s3:PutObject", request) for request in REQUESTS],
 }
 
 
@@ -164,7 +195,7 @@ def no_wider(stack: Stack) -> Iterator[str]:
                 yield f"{name}: {action} is about everything"
             if "*" in action:
                 yield f"{name}: {action} is a whole family of actions"
-            if json.loads(condition) != CONDITIONS.get(action, {}):
+            if json.loads(condition) != CONDITIONS.get(f"{name} {action}", CONDITIONS.get(action, {})):
                 yield f"{name}: {action} has another condition"
         if any(statement["Effect"] != "Allow" for statement in stack.statements(name)):
             yield f"{name} does not only allow"
@@ -185,7 +216,7 @@ def as_code_needs(stack: Stack, sources: Mapping[str, str] | None = None) -> Ite
     code = Code(dict(sources or read_sources()))
     for name, function in stack.functions.items():
         folder = function["CodeUri"].rpartition("/")[2]
-        called = {grant for action in code.actions(folder) for grant in _grants(stack, action)}
+        called = {grant for action in code.actions(folder) for grant in _grants(stack, name, action)}
         needed = called | set(_lambdas_own(stack, name))
         yield from _differences(f"{name}Role", stack.grants(f"{name}Role").keys(), needed, "called")
 
@@ -195,9 +226,12 @@ def _differences(name: str, granted: Any, wanted: set[Grant], how: str) -> Itera
     yield from (f"{name}: {action} on {target} is missing" for action, target in sorted(wanted - granted))
 
 
-def _grants(stack: Stack, action: Action) -> list[Grant]:
+def _grants(stack: Stack, function: str, action: Action) -> list[Grant]:
+    if action.name == "batch:SubmitServiceJob":
+        return SUBMIT_GRANTS
     if action.setting is None:
-        return S3_GRANTS.get(action.name, [(action.name, BATCH_RESOURCES.get(action.name, "*"))])
+        plain = [(action.name, BATCH_RESOURCES.get(action.name, "*"))]
+        return S3_GRANTS.get(f"{function} {action.name}", S3_GRANTS.get(action.name, plain))
     resource = _first_reference(stack.declared_variables()[action.setting])
     return [(action.name, f"{resource}/index/{action.index}" if action.index else resource)]
 

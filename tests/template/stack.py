@@ -11,6 +11,7 @@ from sharewarden_tools.template import Template, evaluate, resolve
 QUEUE_ARN = "arn:aws:batch:us-east-1:123456789012:job-queue/ml-train-qm"
 SHARE_ARN = f"{QUEUE_ARN}/quota-share/background"
 TRAINING_ROLE = "arn:aws:iam::123456789012:role/Training"
+RESUBMIT_ROLE = "arn:aws:iam::123456789012:role/Resubmitted"
 PARAMETERS: dict[str, Any] = {
     "QueueArns": [QUEUE_ARN],
     "ClassicQueueArns": ["arn:aws:batch:us-east-1:123456789012:job-queue/etl-spot"],
@@ -20,6 +21,7 @@ PARAMETERS: dict[str, Any] = {
     "NoticeTopicArn": "arn:aws:sns:us-east-1:123456789012:gpu-notices",
     "WebhookSecretArn": "arn:aws:secretsmanager:us-east-1:123456789012:secret:sharewarden/webhook-a1B2c3",
     "CheckpointBucketArns": ["arn:aws:s3:::ckpt-a", "arn:aws:s3:::ckpt-b"],
+    "ResubmitRoleArns": [RESUBMIT_ROLE],
     "ScientistShareArns": [SHARE_ARN],
     "TrainingRoleArns": [TRAINING_ROLE],
 }

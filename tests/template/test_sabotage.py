@@ -10,7 +10,7 @@ from sharewarden_tools.template import load_template
 from tests.template import checks, roles
 from tests.template.api_calls import Unreadable, read_sources
 from tests.template.checks import Check
-from tests.template.stack import Stack
+from tests.template.stack import RESUBMIT_ROLE, Stack
 
 RAW = load_template()
 Sabotage = Callable[[dict[str, Any]], object]
@@ -34,6 +34,17 @@ def put(name: str, **properties: Any) -> Sabotage:
 
 def edit(role: str, sid: str, **changes: Any) -> Sabotage:
     return lambda resources: statement(resources, role, sid).update(changes)
+
+
+def optional(role: str, sid: str, **changes: Any) -> Sabotage:
+    """``edit`` of a statement that stands in an ``!If``."""
+
+    def change(resources: dict[str, Any]) -> None:
+        document = resources[role]["Properties"]["Policies"][0]["PolicyDocument"]
+        given = (each["Fn::If"][1] for each in document["Statement"] if "Fn::If" in each)
+        next(each for each in given if each["Sid"] == sid).update(changes)
+
+    return change
 
 
 def at(name: str, change: Callable[[dict[str, Any]], object]) -> Sabotage:
@@ -128,6 +139,16 @@ CASES: list[tuple[Check, str, Sabotage]] = [
     ),
     (
         roles.no_wider,
+        "ApplyRole: batch:SubmitServiceJob has another condition",
+        optional("ApplyRole", "SubmitAgain", Condition={}),
+    ),
+    (
+        roles.no_wider,
+        "ApplyRole: iam:PassRole has another condition",
+        optional("ApplyRole", "PassItsRole", Condition={}),
+    ),
+    (
+        roles.no_wider,
         "ReactRole: batch:UpdateServiceJob on * is not agreed on",
         edit("ReactRole", "ReadServiceJobs", Action="batch:UpdateServiceJob"),
     ),
@@ -216,6 +237,18 @@ CODE: list[tuple[str, str, str, str]] = [
         USE_CASES + "terminate",
         "runtime.batch.terminate(",
         "print(",
+    ),
+    (
+        f"iam:PassRole on {RESUBMIT_ROLE} is not called",
+        USE_CASES + "resubmit",
+        "runtime.batch.submit(",
+        "str(",
+    ),
+    (
+        "ApplyRole: batch:ListServiceJobs on * is not called",
+        USE_CASES + "resubmit",
+        "runtime.batch.named(",
+        "sorted(",
     ),
     (
         "dynamodb:PutItem on Audit is not called",

@@ -76,12 +76,18 @@ def test_a_redeploy_can_go_on_with_the_audit_of_an_earlier_stack() -> None:
 
 def test_what_is_not_asked_for_is_not_there() -> None:
     nothing = dict.fromkeys(
-        ("JobTeams", "AlarmTopicArn", "CheckpointBucketArns", "ScientistShareArns", "TrainingRoleArns"), ""
+        (
+            *("JobTeams", "AlarmTopicArn", "CheckpointBucketArns", "ResubmitRoleArns"),
+            *("ScientistShareArns", "TrainingRoleArns"),
+        ),
+        "",
     )
     stack = Stack(RAW, **nothing)
     ((condition),) = [c for (a, _), c in stack.grants("ApplyRole").items() if a == "batch:UpdateServiceJob"]
     assert "ResourceTag" not in condition
     assert "SchedulingPriority" in condition
+    made = {"batch:SubmitServiceJob", "batch:TagResource", "batch:ListServiceJobs", "iam:PassRole"}
+    assert not made & {action for action, _ in stack.grants("ApplyRole")}
     assert "ScientistPolicy" not in stack.resources
     assert not any(action.startswith("s3:") for name in roles.ALLOWED for action, _ in _grants(stack, name))
     assert not any("AlarmActions" in alarm for alarm in stack.of_type("AWS::CloudWatch::Alarm").values())

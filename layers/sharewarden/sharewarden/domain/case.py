@@ -58,8 +58,8 @@ class Case(Stored):
     resubmitted: bool = False
     """An exhausted job: its resubmission was decided on, whichever way."""
     next_job: str | None = None
-    """Key of the job that goes on in the exhausted one's place, once it was submitted: whether it resumes is seen
-    by its first attempt. None: there is no such job, and nothing to be proved."""
+    """Key of the job that goes on in the exhausted one's place, once it was submitted: its first attempt shows
+    whether it resumes. None: there is no such job, and nothing to be proved."""
     closed_at: int | None = None
 
     @property
