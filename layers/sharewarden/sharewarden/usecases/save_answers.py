@@ -138,22 +138,24 @@ def _asked_or_answered(runtime: Runtime, request: SaveRequest, victim: Victim) -
 
 def _asked(runtime: Runtime, request: SaveRequest, victim: Victim) -> Victim:
     """Write the request. One object is there for all: another wish's that is open is not overwritten."""
-    now, s3 = runtime.clock.now(), runtime.checkpoints
-    other = open_request(s3.read(victim.uri, request_object(victim), MOST_BYTES), now)
-    if other is not None and s3.read(victim.uri, ack_object(victim, other), MOST_BYTES) is None:
+    other = open_request(_read(runtime, victim, request_object(victim)), runtime.clock.now())
+    if other is not None and _read(runtime, victim, ack_object(victim, other)) is None:
         return with_state(victim, "asked").model_copy(update={"request_id": other})
-    s3.put(victim.uri, request_object(victim), body(victim, request))
+    runtime.checkpoints.put(victim.uri, request_object(victim), body(victim, request))
     return with_state(victim, "asked")
 
 
 def _answered(runtime: Runtime, victim: Victim) -> Victim:
     """Has it saved, and is the save in S3? What is not there is lost with the job."""
-    text = runtime.checkpoints.read(victim.uri, ack_object(victim, victim.request_id), MOST_BYTES)
-    ack = acknowledged(text, victim.request_id)
+    ack = acknowledged(_read(runtime, victim, ack_object(victim, victim.request_id)), victim.request_id)
     if ack is None:
         return victim
     save = whole(runtime, victim.uri, ack.set, runtime.clock.now())
     return victim.model_copy(update={"state": "saved" if save else "uploading", **dict(ack)})
+
+
+def _read(runtime: Runtime, victim: Victim, key: str) -> bytes | None:
+    return runtime.checkpoints.read(victim.uri, key, MOST_BYTES)
 
 
 def _go_on(runtime: Runtime, request: SaveRequest) -> Outcome:
