@@ -154,6 +154,27 @@ def unbump(
     raise typer.Exit(work.unbump_job(opened(stack, local), job, reason=reason, as_json=as_json))
 
 
+@app.command("can-help", epilog=EXIT_CODES)
+def can_help(
+    *,
+    job: Job,
+    to: Annotated[
+        int | None,
+        typer.Option(
+            min=0, max=9999, help="The priority to bump it to; else the highest that a bump may reach."
+        ),
+    ] = None,
+    stack: Stack = None,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """Say whether a bump would start a waiting job, whom it may push out, and what would instead. Reads only.
+
+    Code 0: it does, now or from the time that is told; 1: it does not; 3: that is not known.
+    """
+    raise typer.Exit(work_of("can_help").show_help(opened(stack, local), job, to, as_json=as_json))
+
+
 @app.command(epilog=EXIT_CODES)
 def doctor(*, stack: Stack = None, local: Local = False, as_json: Json = False) -> None:
     """Look whether a deployment works. Reads only."""

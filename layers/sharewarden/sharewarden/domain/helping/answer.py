@@ -102,7 +102,7 @@ class Answer(Frozen):
     """The smallest priority that is known to help, now or later."""
     at: int | None = None
     position: int | None = None
-    """Place in its share, 1 is the first."""
+    """Place in its share, 1 is the first; the last it may have where the order among equals is not known."""
     position_after: int | None = None
     victims: tuple[Victim, ...] = ()
     levers: tuple[Lever, ...] = ()
