@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
+from sharewarden.domain.share import ShareRecord
 from sharewarden.ports import Shares
 from sharewarden_tools.memory import MemoryBatch
 
 from tests.simulation.samples import SHARE, api_call, described, share
-from tests.simulation.world import MINUTE, QUEUE, World, facts_of, world
+from tests.simulation.world import MINUTE, QUEUE, World, facts_of, stored, world
 
 
 def pool() -> World:
@@ -54,6 +56,43 @@ def test_a_share_change_is_on_record_once(story: str, pace: int) -> None:
         changed.append(one.clock.now())
         one.batch.quota_shares[QUEUE] = [share(int(step))] if step != "0" else []
     assert {kind: len(facts_of(one.ledger, kind)) for kind in expected} == expected
+
+
+LOWERINGS: dict[str, list[tuple[int, int]]] = {
+    # before and after
+    "2w1w": [(2, 1)],
+    "2w1ow": [(2, 1)],
+    "2w3w": [],
+    "2ww": [],
+    "2w0w": [(2, 0)],
+    "3w2w1w": [(3, 2), (2, 1)],
+    "2w1w2w": [(2, 1)],
+}
+
+
+@pytest.mark.parametrize("story", LOWERINGS)
+def test_a_limit_that_was_lowered_is_remembered_with_when(story: str) -> None:
+    """By CloudTrail's word, else at some time between two sweeps."""
+    one = pool()
+    looks: list[int] = []
+    changed = told = 0
+    for step in story:
+        one.clock.advance(MINUTE)
+        if step == "w":
+            looks.append(one.clock.now())
+            one.sweep(f"sweep-{one.clock.now()}")
+        elif step == "o":
+            told = changed // 1000 * 1000
+            one.take(api_call("UpdateQuotaShare", {"quotaShareArn": SHARE}, changed))
+        else:
+            changed = one.clock.now()
+            one.batch.quota_shares[QUEUE] = [share(int(step))] if step != "0" else []
+    (record,) = stored(one.ledger, ShareRecord)
+    assert isinstance(record, ShareRecord)
+    assert [(each.before, each.after) for each in record.lowered] == LOWERINGS[story]
+    for each in record.lowered:
+        assert (each.share, each.unit) == ("background", "ml.g5.xlarge")
+        assert (each.not_before, each.at) in ([(told, told)] if told else list(pairwise(looks)))
 
 
 class Slow(MemoryBatch):

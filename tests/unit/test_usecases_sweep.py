@@ -195,8 +195,9 @@ def test_law_01_preemptions_that_batch_only_counts_are_gaps_after_a_while() -> N
     one.clock.advance(1)
     for _ in range(2):
         one.sweep()
-    keys = sorted(fact.key for fact in facts_of(one.ledger, "gap"))
-    assert keys == [f"gap#{JOB}#preemption-1", f"gap#{JOB}#preemption-2"]
+    told = sorted((fact.key, fact.reason) for fact in facts_of(one.ledger, "gap"))
+    why = "details unknown: Batch counts it and tells no more"
+    assert told == [(f"gap#{JOB}#preemption-{n}", f"preemption {n}, {why}") for n in (1, 2)]
 
 
 def test_law_01_a_preempted_attempt_without_a_stop_time_is_a_gap_and_not_forgotten() -> None:

@@ -176,7 +176,7 @@ def _gaps(record: JobRecord, policy: Policy, now: int) -> Decision:
         for one in unstopped
     ]
     told += [
-        (f"preemption-{number}", f"preemption {number} of those that Batch counts but told nothing about")
+        (f"preemption-{number}", f"preemption {number}, details unknown: Batch counts it and tells no more")
         for number in range(record.gaps + 1, lost + 1)
     ]
     facts = tuple(gap_fact(record, policy, subject=subject, at=heard, reason=why) for subject, why in told)
