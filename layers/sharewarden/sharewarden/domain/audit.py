@@ -34,6 +34,8 @@ Kind = Literal[
     "checkpoint-unprotected",
     "checkpoint-restored",
     "checkpoint-unpinned",
+    "resume",
+    "care-given-up",
     "save-request",
     "resubmitted",
     "resubmit-refused",

@@ -15,13 +15,15 @@ from .record import JobRecord, steps_of
 from .stored import KEEP_AFTER_END, SECOND, Stored
 
 #: What became of the job. ``requeued``: it waits or runs again; ``exhausted``: its preemption retries ran out;
-#: ``cancelled``: somebody terminated it; ``ended``: it came to its own end meanwhile; ``unknown``: nobody told.
-Outcome = Literal["requeued", "exhausted", "cancelled", "ended", "unknown"]
+#: ``cancelled``: somebody terminated it; ``ended``: it came to its own end meanwhile; ``mistaken``: this attempt
+#: was not preempted; ``unknown``: nobody told.
+Outcome = Literal["requeued", "exhausted", "cancelled", "ended", "mistaken", "unknown"]
 #: What was found below the job's S3Uri: ``none`` is a whole look that found nothing, ``unknown`` is no look
 #: (no URI is ``nowhere``).
 Sight = Literal["found", "none", "nowhere", "unknown"]
-#: Whether the next attempt went on from the save. Only ``resumed`` says so (design law 8).
-Proof = Literal["resumed", "from-zero", "older", "none-yet", "not-provable"]
+#: Whether the next attempt went on from the save. Only ``resumed`` says so (design law 8). ``nothing-saved``:
+#: there was nothing to go on from; ``never-ran``: no attempt ran after it.
+Proof = Literal["resumed", "from-zero", "older", "none-yet", "not-provable", "nothing-saved", "never-ran"]
 
 
 class Case(Stored):

@@ -56,6 +56,8 @@ class Snapshot(Frozen):
     dispatched_at: int | None = None
     started_at: int | None = None
     """Of the job; that it is the running attempt's is not documented."""
+    terminated: bool = False
+    """Somebody's request to terminate it was accepted."""
 
 
 class End(Frozen):
@@ -392,6 +394,7 @@ def _snapshot(read: JobDescription) -> Snapshot:
         attempt=read.attempt,
         dispatched_at=read.scheduled_at,
         started_at=read.started_at,
+        terminated=read.terminated,
     )
 
 

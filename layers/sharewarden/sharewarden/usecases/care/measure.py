@@ -39,4 +39,5 @@ def preempted(record: JobRecord, case: Case) -> Attempt | None:
 
 def _is_settled(care: Care) -> bool:
     """Nothing more will be told."""
-    return care.record.end is not None or care.now - care.case.opened_at >= PATIENCE
+    mistaken = care.case.outcome == "mistaken"
+    return mistaken or care.record.end is not None or care.now - care.case.opened_at >= PATIENCE

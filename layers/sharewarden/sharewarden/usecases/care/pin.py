@@ -16,7 +16,7 @@ def pin(care: Care) -> Taken:
 
     A newer save than the case knows is the case's from then on. Raises Unavailable.
     """
-    if care.case.pinned or care.record.checkpoint_uri is None:
+    if care.case.pinned or care.record.checkpoint_uri is None or care.case.outcome == "mistaken":
         return _done(care)
     try:
         looked = _look(care, care.record.checkpoint_uri)

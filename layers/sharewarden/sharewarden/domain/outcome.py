@@ -1,0 +1,111 @@
+"""What became of a job after one of its attempts was preempted, or was said to be (pure rule).
+
+Batch requeues a preempted job unless its preemption retries are used up (Batch user guide, preemption). With
+which event and reason it tells of the latter is not documented: the counts and the end of the job do.
+"""
+
+from .attempts import Attempt
+from .case import Case, Outcome, attempt_at
+from .holding import Stay, stays
+from .observation import SETTLE
+from .record import JobRecord, running_attempt, status
+from .stored import DAY, HOUR, MINUTE, SECOND
+
+#: An attempt stops within two minutes (SageMaker API, StopTrainingJob), and its events come a little later.
+GRACE = 3 * MINUTE
+#: An attempt that runs so long after its preemption was said to begin was not preempted.
+WENT_ON = 1 * HOUR
+#: After this nobody will tell: uploads after a stop may hang (sagemaker-python-sdk issue 3062), events come
+#: within a day.
+BOUND = DAY + SETTLE
+#: Between two looks at the record, and between two Describes.
+SHORTEST_PAUSE = 30 * SECOND
+LONGEST_PAUSE = 1 * HOUR
+
+
+def outcome_of(record: JobRecord, case: Case, now: int) -> Outcome | None:
+    """What became of it; None: it is too early to tell."""
+    attempt = _attempt(record, case)
+    if attempt is not None and attempt.preempted and attempt.stopped_at is not None:
+        return _of_preempted(record, attempt)
+    if record.end is not None:
+        return _of_ended(record, case, now)
+    if _is_mistaken(record, case, now):
+        return "mistaken"
+    return "unknown" if now - case.opened_at >= BOUND or record.closed_at is not None else None
+
+
+def pause(case: Case, now: int) -> int:
+    """How long to wait until the record is looked at again: longer the longer nothing was told."""
+    return max(SHORTEST_PAUSE, min(LONGEST_PAUSE, (now - case.opened_at) // 4))
+
+
+def is_ask_due(record: JobRecord, case: Case, now: int) -> bool:
+    """Whether Batch is to be asked: no event tells what became of it though it should have long since."""
+    read_at = record.snapshot.read_at if record.snapshot is not None else 0
+    asked = max(read_at, case.opened_at)
+    return now - asked >= max(GRACE, pause(case, now))
+
+
+def next_stay(record: JobRecord, attempt: str) -> Stay | None:
+    """When the job ran again after that attempt: the first later attempt that got as far as running."""
+    return next((stay for stay in _later(record, attempt) if stay.running_at is not None), None)
+
+
+def _of_preempted(record: JobRecord, attempt: Attempt) -> Outcome:
+    if record.end is None or any(_later(record, attempt.training_job)):
+        return "requeued"
+    if record.end.status == "SUCCEEDED":
+        return "ended"
+    if _was_cancelled(record):
+        return "cancelled"
+    retries = record.preemption_retries
+    return "exhausted" if retries is not None and record.preempted_count > retries else "ended"
+
+
+def _of_ended(record: JobRecord, case: Case, now: int) -> Outcome | None:
+    """A job that ended, whose attempt nobody called preempted: that may still be on its way."""
+    end = record.end
+    if end is None or now - max(end.at, case.opened_at) < SETTLE:
+        return None
+    if _is_other(record, case) or any(_later(record, case.attempt)):
+        return "mistaken"
+    return "cancelled" if _was_cancelled(record) else "ended"
+
+
+def _is_mistaken(record: JobRecord, case: Case, now: int) -> bool:
+    """The event that opened the case meant another attempt, or this one went on."""
+    if now - case.opened_at < SETTLE:
+        return False
+    if _is_other(record, case):
+        return True
+    read = record.snapshot
+    went_on = read is not None and read.status == "RUNNING" and read.attempt == case.attempt
+    runs = status(record) == "RUNNING" and running_attempt(record) == case.attempt
+    return went_on and runs and read is not None and read.read_at - case.opened_at >= WENT_ON
+
+
+def _is_other(record: JobRecord, case: Case) -> bool:
+    named = attempt_at(record, case.opened_at)
+    return named is not None and named != case.attempt
+
+
+def _was_cancelled(record: JobRecord) -> bool:
+    """Somebody's termination was accepted, ours or another one."""
+    read = record.snapshot
+    ours = any(wish.end == "done" for wish in record.terminations)
+    return ours or (read is not None and read.terminated)
+
+
+def _attempt(record: JobRecord, case: Case) -> Attempt | None:
+    return next((one for one in record.attempts if one.training_job == case.attempt), None)
+
+
+def _later(record: JobRecord, attempt: str) -> tuple[Stay, ...]:
+    """The times in which later attempts held capacity."""
+    stop = next((one.stopped_at for one in record.attempts if one.training_job == attempt), None)
+    return tuple(
+        stay
+        for stay in stays(record)
+        if stay.attempt not in (None, attempt) and stop is not None and stay.since + SECOND > stop
+    )
