@@ -70,10 +70,8 @@ def _capacity(share: str, figures: Figures) -> Iterator[str]:
     whole = "an unknown number" if figures.environment is None else figures.environment
     yield f"{figures.unit}: asks for {figures.asked}, others would have to give up {figures.lack}"
     yield f"{share} has {figures.own}, uses {figures.used}, may {room}"
-    yield (
-        f"all shares use {figures.environment_used} of {whole}; lenders leave {figures.idle} of their own idle,"
-        f" {figures.lent} are borrowed"
-    )
+    yield f"all shares use {figures.environment_used} of {whole}, {figures.lent} of them borrowed"
+    yield f"lenders do not use {figures.idle} of their own themselves"
 
 
 def _victim(victim: Victim) -> str:

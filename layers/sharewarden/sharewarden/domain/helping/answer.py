@@ -52,6 +52,8 @@ class Lever(Frozen):
     change: Change
     text: str
     share: str | None = None
+    unit: str | None = None
+    """Of ``capacity-limit``: the instance type."""
     value: int | None = None
     """The priority, limit, or percentage to set."""
     job: str | None = None

@@ -74,7 +74,8 @@ def _changes(reading: Reading, share: ShareView) -> Iterator[tuple[Lever, dict[s
         yield _lever("borrow-limit", name, text, percent), {"borrow_limit": percent}
     if wanted > own:
         text = f"raise the capacity limit of {name} for {unit} to {wanted}"
-        yield _lever("capacity-limit", name, text, wanted), {"limits": share.limits | {unit: wanted}}
+        lever = Lever(change="capacity-limit", share=name, unit=unit, value=wanted, text=text)
+        yield lever, {"limits": share.limits | {unit: wanted}}
 
 
 def _lever(change: Change, share: str, text: str, value: int | None = None) -> Lever:

@@ -92,11 +92,11 @@ class Reading:
         way = None if self.ahead(priority) else self.way(self.job, priority)
         if way is None:
             return "no"
-        return "yes" if way.sure and self._keeps() else "open"
+        return "yes" if way.sure and self._keeps(self.book(self.job.unit)) else "open"
 
     def has_room(self, book: Capacity) -> bool:
         """Whether the job starts without victims, with these books, as the first one of its share."""
-        return self._room(self.job, book) and self._keeps()
+        return self._room(self.job, book) and self._keeps(book)
 
     def way(self, job: JobView, priority: int) -> Way | None:
         """How the job would start as the first one of its share; None: it does not."""
@@ -115,9 +115,10 @@ class Reading:
         share, asked = job.share or "", job.instances or 0
         return book.fits(share, asked) and (book.owns(share, asked) or self._may_borrow(job))
 
-    def _keeps(self) -> bool:
-        """Whether what is free, or becomes free, is the job's for sure."""
-        return self.pool.environment is not None and not self._owner_waits()
+    def _keeps(self, book: Capacity) -> bool:
+        """Whether what is free, or becomes free, is the job's for sure: no other share waits for its own."""
+        waits = (book.owns(one.share or "", one.instances or 0) for one in self._fronts(self.job))
+        return self.pool.environment is not None and not any(waits)
 
     def _take_back(self, job: JobView, book: Capacity) -> Way | None:
         """Cross-share: what the share lent out comes back, for jobs within its own capacity."""
@@ -148,11 +149,6 @@ class Reading:
             return True
         earlier = (one for one in self._fronts(job) if self._place(one) < self._place(job))
         return not any(self.book(one.unit).ever_fits(one.share or "", one.instances or 0) for one in earlier)
-
-    def _owner_waits(self) -> bool:
-        """Another share's first job waits for its own capacity: what becomes free may be given to it."""
-        fronts = self._fronts(self.job)
-        return any(self.book(one.unit).owns(one.share or "", one.instances or 0) for one in fronts)
 
     def _fronts(self, job: JobView) -> Iterator[JobView]:
         """The first jobs of the other shares, of those that want the same instance type."""
