@@ -9,7 +9,7 @@ import pytest
 from botocore.exceptions import ClientError
 from sharewarden.usecases.checkpoints import newest
 from sharewarden_tools.lab import MemoryObjects
-from sharewarden_tools.lab.checkpoints import newest_step
+from sharewarden_tools.lab.checkpoints import newest_step, requested
 
 from tests.simulation.lab_kit import QUEUE, START, UNTIL_RUNNING, Kit, payload, share
 from tests.simulation.world import world
@@ -81,6 +81,59 @@ def test_the_sets_of_the_lab_are_of_the_format_that_is_looked_for() -> None:
     assert looked.save is not None
     assert (looked.save.step, looked.partial, len(looked.sets)) == (120, False, 2)
     assert looked.save.training_job == kit.training_name(job)
+
+
+def asks(kit: Kit, job: str, name: str = "r-1", deadline: int = 10**15) -> None:
+    told = {"format": 1, "request_id": name, "asked_at": 1, "deadline": deadline}
+    request = f"{FOLDER}.sharewarden/requests/{kit.training_name(job)}.json"
+    kit.lab.objects.put(request, json.dumps(told).encode())
+
+
+def acknowledgements(kit: Kit, job: str) -> dict[str, Any]:
+    folder = f"{FOLDER}.sharewarden/acks/{kit.training_name(job)}/"
+    names = kit.lab.objects.list(folder)
+    return {name.removeprefix(folder): json.loads(kit.lab.objects.get(name)) for name in names}
+
+
+def test_a_job_with_the_helper_saves_when_it_is_asked() -> None:
+    kit = Kit(share("s"), environment=1)
+    told = saving(runtime_seconds=2_000, checkpoint_seconds=600, save_request_seconds=15)
+    job = kit.running("s", request=told)
+    kit.pass_time(100)
+    asks(kit, job)
+    kit.pass_time(620)  # and once only
+    (ack,) = acknowledgements(kit, job).values()
+    assert (ack["format"], ack["request_id"]) == (1, "r-1")
+    assert 100 <= ack["step"] <= 116
+    assert f"{FOLDER}{ack['set']}/_SAVED.json" in kit.lab.objects.list(FOLDER)
+    steps = [name for name in kit.lab.objects.list(FOLDER) if name.endswith("/_SAVED.json")]
+    assert len(steps) == 2  # that one, and the next of its own 600 seconds later
+    asks(kit, job, "r-2")
+    kit.pass_time(15)
+    assert sorted(acknowledgements(kit, job)) == ["r-1.json", "r-2.json"]
+    kit.finish()
+    assert trained(kit, job) == 2_005
+
+
+@pytest.mark.parametrize(
+    ("settings", "deadline"), [({}, 10**15), ({"save_request_seconds": 15}, START)], ids=["none", "too late"]
+)
+def test_without_the_helper_or_in_time_nothing_is_saved_on_request(
+    settings: dict[str, int], deadline: int
+) -> None:
+    kit = Kit(share("s"), environment=1)
+    job = kit.running("s", request=saving(runtime_seconds=2_000, checkpoint_seconds=600, **settings))
+    asks(kit, job, deadline=deadline)
+    kit.pass_time(100)
+    assert acknowledgements(kit, job) == {}
+    assert newest_step(kit.lab.objects, FOLDER) == 0
+
+
+@pytest.mark.parametrize("body", [b"no", b"{}", b"[]", b'{"request_id": "r", "deadline": "x"}'])
+def test_what_is_no_request_asks_for_nothing(body: bytes) -> None:
+    objects = MemoryObjects()
+    objects.put(f"{FOLDER}.sharewarden/requests/job.json", body)
+    assert requested(objects, FOLDER, "job") is None
 
 
 @pytest.mark.parametrize("body", [b"not json", b"{}", b"[]", b'{"step": "x"}'])

@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import json
+from typing import NamedTuple
 
 from .objects import ObjectStore
+from .world import Json
 
 MANIFEST = "_SAVED.json"
 WEIGHTS = "weights.bin"
 
 
-def save(objects: ObjectStore, uri: str, step: int, saved_at: int, training_job: str) -> None:
-    """Write weights, then the manifest. A step is one second of training; a set's name is used once."""
-    folder = f"{uri}step-{step:012d}-{saved_at:x}/"
+class Request(NamedTuple):
+    """A request to save; nobody waits for it after ``deadline``, in epoch ms."""
+
+    id: str
+    deadline: int
+
+
+def save(objects: ObjectStore, uri: str, step: int, saved_at: int, training_job: str) -> str:
+    """Write weights, then the manifest. A step is one second of training; a set's name is used once.
+
+    Returns that name.
+    """
+    name = f"step-{step:012d}-{saved_at:x}"
+    folder = f"{uri}{name}/"
     weights = f"step {step}".encode()
     objects.put(folder + WEIGHTS, weights)
     manifest = {
@@ -26,6 +39,22 @@ def save(objects: ObjectStore, uri: str, step: int, saved_at: int, training_job:
         "training_job": training_job,
     }
     objects.put(folder + MANIFEST, json.dumps(manifest).encode())
+    return name
+
+
+def requested(objects: ObjectStore, uri: str, training_job: str) -> Request | None:
+    """The request that lies there for the training job, if it is one."""
+    try:
+        told = json.loads(objects.get(f"{uri}.sharewarden/requests/{training_job}.json"))
+        return Request(str(told["request_id"]), int(told["deadline"]))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def acknowledge(objects: ObjectStore, uri: str, training_job: str, request: Request, told: Json) -> None:
+    """Say which save is the answer to the request: ``step``, ``saved_at`` and ``set``."""
+    body = {"format": 1, "request_id": request.id, **told}
+    objects.put(f"{uri}.sharewarden/acks/{training_job}/{request.id}.json", json.dumps(body).encode())
 
 
 def newest_step(objects: ObjectStore, uri: str) -> int:

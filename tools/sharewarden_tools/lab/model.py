@@ -66,6 +66,7 @@ class Course:
     fails: bool
     checkpoints: str | None  # folder, None for a job that saves nothing
     save_every_ms: int
+    look_every_ms: int | None  # for save requests, as the training helper does; None for a job without it
 
 
 @dataclass(eq=False, slots=True)
@@ -92,6 +93,8 @@ class TrainingJob:
     progress_at: int = 0
     saved_ms: int = 0  # progress in the newest checkpoint
     saved_at: int | None = None
+    looks_at: int = 0  # for a save request, the next time
+    answered: str | None = None  # id of the newest request
 
     @property
     def ended(self) -> bool:

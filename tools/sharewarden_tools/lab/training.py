@@ -2,7 +2,9 @@
 
 The lab trains nothing; it counts training time. What a job does stands in its HyperParameters, Environment
 or tags, in this order of weight (upper case and underscores work too):
-`sharewarden-lab-runtime-seconds`, `-checkpoint-seconds`, `-outcome` (`succeed` or `fail`).
+`sharewarden-lab-runtime-seconds`, `-checkpoint-seconds`, `-outcome` (`succeed` or `fail`), and
+`-save-request-seconds`: how often it looks for save requests, as the training helper does (every 15 seconds);
+without it, never.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from collections.abc import Callable
 
 from botocore.model import Shape
 
-from .checkpoints import newest_step, save
+from .checkpoints import acknowledge, newest_step, requested, save
 from .errors import ApiError
 from .model import Course, State, Tags, TrainingJob
 from .objects import ObjectStore
@@ -108,21 +110,36 @@ class TrainingService:
         training.started_at = training.progress_at = self._world.now()
         folder = training.course.checkpoints
         training.progress_ms = training.saved_ms = 1000 * newest_step(self._objects, folder) if folder else 0
+        training.looks_at = self._world.now() + (training.course.look_every_ms or 0)
         self._enter(training, "Training")
         self._train_on(training)
 
     def _train_on(self, training: TrainingJob) -> None:
-        """Sleep until the next save or the end, whichever comes first."""
+        """Sleep until the next save, look or the end, whichever comes first."""
         course, done = training.course, training.progress_ms
         ahead = [(max(0, course.runtime_ms - done), self._finish), (self._time_left(training), self._exceed)]
         if course.checkpoints:
             ahead.append((training.saved_ms + course.save_every_ms - done, self._checkpoint))
+        if course.checkpoints and course.look_every_ms is not None:
+            ahead.append((max(0, training.looks_at - self._world.now()), self._look))
         delay, action = min(ahead, key=lambda entry: entry[0])
         training.timer = self._world.after(delay, lambda: action(training))
 
     def _checkpoint(self, training: TrainingJob) -> None:
         self._note_progress(training)
         self._save(training)
+        self._train_on(training)
+
+    def _look(self, training: TrainingJob) -> None:
+        """Save and say so, if that is asked for."""
+        self._note_progress(training)
+        now, folder = self._world.now(), training.course.checkpoints or ""
+        training.looks_at = now + (training.course.look_every_ms or 0)
+        request = requested(self._objects, folder, training.name)
+        if request is not None and request.deadline > now and request.id != training.answered:
+            told = {"step": training.progress_ms // 1000, "saved_at": now, "set": self._save(training)}
+            acknowledge(self._objects, folder, training.name, request, told)
+            training.answered = request.id
         self._train_on(training)
 
     def _exceed(self, training: TrainingJob) -> None:
@@ -172,12 +189,16 @@ class TrainingService:
             training.progress_ms += now - training.progress_at
             training.progress_at = now
 
-    def _save(self, training: TrainingJob) -> None:
-        if training.course.checkpoints:
-            training.saved_ms, training.saved_at = training.progress_ms, self._world.now()
-            step = training.progress_ms // 1000
-            save(self._objects, training.course.checkpoints, step, self._world.now(), training.name)
-            self.on_save(training)
+    def _save(self, training: TrainingJob) -> str | None:
+        """The name of the set; None for a job that saves nothing."""
+        folder = training.course.checkpoints
+        if folder is None:
+            return None
+        training.saved_ms, training.saved_at = training.progress_ms, self._world.now()
+        step = training.progress_ms // 1000
+        name = save(self._objects, folder, step, self._world.now(), training.name)
+        self.on_save(training)
+        return name
 
 
 def accepted(payload: Json, shape: Shape) -> Json:
@@ -213,6 +234,7 @@ def course_of(payload: Json, tags: Tags, options: Options, runtime_ms: int) -> C
             save_every_ms=max(
                 1000, _milliseconds(said.get("checkpoint-seconds"), options.checkpoint_interval_ms)
             ),
+            look_every_ms=_positive(said.get("save-request-seconds")),
         )
     except (ValueError, OverflowError) as error:
         raise ApiError("ValidationException", f"1 validation error detected: {error}") from None
@@ -232,6 +254,10 @@ def training_name(name: str, suffix: str) -> str:
 
 def _milliseconds(seconds: str | None, default_ms: int) -> int:
     return default_ms if seconds is None else round(1000 * float(seconds))
+
+
+def _positive(seconds: str | None) -> int | None:
+    return None if seconds is None else max(1000, _milliseconds(seconds, 0))
 
 
 def _plain(key: str) -> str:

@@ -103,8 +103,13 @@ def create_pool(stack: Clients, shares: tuple[Share, ...] = SHARES) -> None:
         batch.create_quota_share(jobQueue=QUEUE, **share.request())  # type: ignore[arg-type]
 
 
-def submit(stack: Clients, name: str, trains: int, saves_every: int = SAVES_EVERY) -> str:
-    """Submit the job as somebody of its team would; ``name`` begins with the share. Its id."""
+def submit(
+    stack: Clients, name: str, trains: int, saves_every: int = SAVES_EVERY, *, on_request: bool = False
+) -> str:
+    """Submit the job as somebody of its team would; ``name`` begins with the share. Its id.
+
+    ``on_request``: it looks for save requests, too.
+    """
     share = name.partition("-")[0]
     payload = {
         "TrainingJobName": name,
@@ -116,6 +121,7 @@ def submit(stack: Clients, name: str, trains: int, saves_every: int = SAVES_EVER
         "HyperParameters": {
             "sharewarden-lab-runtime-seconds": str(trains // 1000),
             "sharewarden-lab-checkpoint-seconds": str(saves_every // 1000),
+            **({"sharewarden-lab-save-request-seconds": "15"} if on_request else {}),
         },
     }
     answer = stack.client("batch", PEOPLE[share]).submit_service_job(
