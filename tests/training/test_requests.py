@@ -7,6 +7,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
@@ -14,11 +15,16 @@ from urllib.request import Request, urlopen
 import boto3
 import pytest
 from moto.server import ThreadedMotoServer
+from sharewarden.aws.s3 import S3Checkpoints
+from sharewarden.domain.base import last_part
+from sharewarden.domain.save_request import POLL
 from sharewarden_checkpoint import Manifest, Requests, Saver
 from sharewarden_checkpoint.manifest import NAME
 from sharewarden_checkpoint.requests import parse
 
-from tests.training.kit import save
+from tests.simulation.asking_kit import attempt, bumped, full, request_of, uri
+from tests.simulation.world import World
+from tests.training.kit import python, save
 
 URI = "s3://checkpoints/vision/run-7/"
 JOB = "AWSBatchvision0123456789abcdef0123456789abcdef"
@@ -92,6 +98,56 @@ def test_a_request_seen_during_a_save_waits_for_the_next(s3: Any, tmp_path: Path
             ask(s3)
             until(requests.pending)
         assert saver.should_save(2)
+
+
+HELPER = """
+import sys, time
+from pathlib import Path
+from sharewarden_checkpoint import Requests, Saver
+with Saver(Path(sys.argv[1]), requests=Requests(seconds=0.05)) as saver:
+    step = 0
+    while not saver.stopping:
+        step += 1
+        time.sleep(0.01)
+        if saver.should_save(step):
+            with saver.save(step) as folder:
+                (folder / "model.pt").write_bytes(b"model")
+"""
+
+
+def test_the_helper_answers_what_the_controller_asks(s3: Any, tmp_path: Path) -> None:
+    """Its process, and the controller's own code, over the same S3; SageMaker's upload is done by hand."""
+    s3.create_bucket(Bucket="ckpt")
+    pool = full()
+    pool.runtime = replace(pool.runtime, checkpoints=S3Checkpoints(s3))
+    pool.clock.at = int(time.time() * 1000)
+    pool.looks.take_due()  # what was saved in the story is not in this S3
+    bumped(pool)
+    where = {"SHAREWARDEN_CHECKPOINT_URI": uri("low"), "TRAINING_JOB_NAME": last_part(attempt("low"))}
+    process = python(HELPER, str(tmp_path), **where)
+    try:
+        assert pool.apply_all() == ["saving"]
+        assert "saves_waiting" in pool.watch()
+        until(lambda: s3.list_objects_v2(Bucket="ckpt", Prefix="team/low/.sharewarden/acks/").get("Contents"))
+        assert state_of(pool, "low") == "uploading"
+        for path in tmp_path.rglob("*"):
+            if path.is_file():
+                key = f"team/low/{path.relative_to(tmp_path).as_posix()}"
+                s3.put_object(Bucket="ckpt", Key=key, Body=path.read_bytes())
+        assert state_of(pool, "low") == "saved"
+        assert state_of(pool, "lower") == "asked"
+    finally:
+        process.terminate()
+        process.communicate(timeout=30)
+
+
+def state_of(pool: World, job: str) -> str:
+    """After the controller has looked once more."""
+    pool.clock.advance(POLL)
+    pool.watch()
+    request = request_of(pool)
+    assert request is not None
+    return next(victim.state for victim in request.victims or () if victim.job == job)
 
 
 @pytest.mark.parametrize(
