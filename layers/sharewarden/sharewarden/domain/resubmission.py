@@ -68,8 +68,8 @@ class Resubmission(Frozen):
     released_at: int = 0
     """When a sweep last gave it to ``apply``; 0: never."""
     refusals: int = 0
-    tried: bool = False
-    """A call may have been made: before it is given up its name is looked for."""
+    unsure: bool = False
+    """What came of an earlier call was never known."""
     sent_at: int | None = None
     """Since when it is under way: committed before the call, and its outcome is not known yet."""
     priority: int | None = None
@@ -82,6 +82,11 @@ class Resubmission(Frozen):
     ended_at: int | None = None
     next_job: str | None = None
     """ARN of the new job."""
+
+    @property
+    def in_doubt(self) -> bool:
+        """The new job may be there: before the wish is given up it has to be looked for."""
+        return self.unsure or self.sent_at is not None
 
 
 def find_open_resubmission(wish: Resubmission | None, act: str) -> Resubmission | None:

@@ -79,10 +79,11 @@ def _too_often(record: JobRecord, policy: Policy) -> str | None:
 
 def sent(record: JobRecord, policy: Policy, now: int) -> JobRecord:
     """The record whose wish is about to be carried out, under the bounds of this policy."""
+    wish = record.resubmission
     return _with(
         record,
         sent_at=now,
-        tried=True,
+        unsure=wish is not None and wish.in_doubt,
         priority=record.priority.base,
         retries=_most_retries(record, policy),
     )
@@ -107,7 +108,8 @@ def refused(record: JobRecord, why: str, policy: Policy, now: int) -> Decision:
         return Decision(record=record)
     if not wish.withdrawn and wish.refusals + 1 < MOST_REFUSALS:
         return Decision(record=_with(record, sent_at=None, refusals=wish.refusals + 1))
-    return given_up(record, why, policy, now)
+    unknown = "" if wish.withdrawn or not wish.unsure else _not_known(wish)
+    return given_up(record, f"{why}{unknown}", policy, now)
 
 
 def given_up(record: JobRecord, why: str, policy: Policy, now: int) -> Decision:
@@ -133,9 +135,9 @@ def done(record: JobRecord, arn: str, policy: Policy, now: int) -> Decision:
 
 
 def expire(record: JobRecord, policy: Policy, now: int) -> Decision:
-    """Time alone ends a wish that was never tried; what came of another one, ``apply`` has to find out."""
+    """Time alone ends a wish that surely was not done; what came of others, ``apply`` has to find out."""
     wish = record.resubmission
-    if wish is None or wish.end is not None or wish.tried or now <= wish.not_after:
+    if wish is None or wish.end is not None or wish.in_doubt or now <= wish.not_after:
         return Decision(record=record)
     return given_up(record, TOO_LATE, policy, now)
 
@@ -143,7 +145,7 @@ def expire(record: JobRecord, policy: Policy, now: int) -> Decision:
 def forgotten(record: JobRecord, policy: Policy, now: int) -> Decision:
     """Batch does not know the old job any more: nobody can tell what to submit."""
     wish = record.resubmission
-    unknown = "" if wish is None or not wish.tried else f"; whether {wish.name} was submitted is not known"
+    unknown = _not_known(wish) if wish is not None and wish.in_doubt else ""
     return given_up(record, f"{FORGOTTEN}{unknown}", policy, now)
 
 
@@ -161,6 +163,10 @@ def released(record: JobRecord, act: str, now: int) -> JobRecord:
     if find_open_resubmission(record.resubmission, act) is None:
         return record
     return _with(record, released_at=now)
+
+
+def _not_known(wish: Resubmission) -> str:
+    return f"; whether {wish.name} was submitted is not known: look for it"
 
 
 def _wish(record: JobRecord, attempt: str, save: Save | None, policy: Policy, now: int) -> Resubmission:

@@ -62,7 +62,7 @@ class Resubmit:
         if wish.sent_at is not None and abs(now - wish.sent_at) < IN_FLIGHT:
             return decision, "busy"
         why = wish.withdrawn or _against(record, wish, description, policy, now)
-        if why and not wish.tried:
+        if why and not wish.in_doubt:
             return joined(decision, given_up(record, why, policy, now)), "settled"
         marked = looked_for(record, why, now) if why else sent(record, policy, now)
         return decision.model_copy(update={"record": marked}), "send"
