@@ -19,10 +19,12 @@ class Request(NamedTuple):
     deadline: int
 
 
-def save(objects: ObjectStore, uri: str, step: int, saved_at: int, training_job: str) -> str:
+def save(
+    objects: ObjectStore, uri: str, step: int, saved_at: int, training_job: str, resumed_from: int | None
+) -> str:
     """Write weights, then the manifest. A step is one second of training; a set's name is used once.
 
-    Returns that name.
+    `resumed_from` is the step of the set that the training job began with, None without one. Returns the name.
     """
     name = f"step-{step:012d}-{saved_at:x}"
     folder = f"{uri}{name}/"
@@ -37,6 +39,7 @@ def save(objects: ObjectStore, uri: str, step: int, saved_at: int, training_job:
         "world_size": 1,
         "save_ms": 0,
         "training_job": training_job,
+        "resumed_from": resumed_from,
     }
     objects.put(folder + MANIFEST, json.dumps(manifest).encode())
     return name

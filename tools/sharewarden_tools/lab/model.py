@@ -92,6 +92,7 @@ class TrainingJob:
     progress_ms: int = 0  # reached when `progress_at` was noted
     progress_at: int = 0
     saved_ms: int = 0  # progress in the newest checkpoint
+    resumed_from: int | None = None  # step of the checkpoint that it began with
     saved_at: int | None = None
     looks_at: int = 0  # for a save request, the next time
     answered: str | None = None  # id of the newest request

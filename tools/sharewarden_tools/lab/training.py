@@ -109,7 +109,9 @@ class TrainingService:
     def _train(self, training: TrainingJob) -> None:
         training.started_at = training.progress_at = self._world.now()
         folder = training.course.checkpoints
-        training.progress_ms = training.saved_ms = 1000 * newest_step(self._objects, folder) if folder else 0
+        step = newest_step(self._objects, folder) if folder else 0
+        training.resumed_from = step or None
+        training.progress_ms = training.saved_ms = 1000 * step
         training.looks_at = self._world.now() + (training.course.look_every_ms or 0)
         self._enter(training, "Training")
         self._train_on(training)
@@ -196,7 +198,7 @@ class TrainingService:
             return None
         training.saved_ms, training.saved_at = training.progress_ms, self._world.now()
         step = training.progress_ms // 1000
-        name = save(self._objects, folder, step, self._world.now(), training.name)
+        name = save(self._objects, folder, step, self._world.now(), training.name, training.resumed_from)
         self.on_save(training)
         return name
 

@@ -56,6 +56,8 @@ class Case(Stored):
     preemptor_told: bool = False
     next_attempt: str | None = None
     """ARN of the training job that went on, once one runs."""
+    unseen_at: int = 0
+    """When a whole look last showed no save of that attempt."""
     proof: Proof | None = None
     resubmitted: bool = False
     """An exhausted job: its resubmission was decided on, whichever way."""

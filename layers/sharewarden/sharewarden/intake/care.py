@@ -26,7 +26,7 @@ class StepRequest(Frozen):
 def take_care(runtime: Runtime, event: Mapping[str, Any]) -> dict[str, Any]:
     """Take one step; the answer is what the workflow goes by.
 
-    Raises what the workflow tries again after: pydantic's ValidationError, KeyError without a case, Unavailable.
+    Raises pydantic's ValidationError, KeyError without a case, and Unavailable: the workflow tries again.
     """
     request = StepRequest.model_validate(event)
     answer = take(runtime, request.attempt, step_named(request.step))

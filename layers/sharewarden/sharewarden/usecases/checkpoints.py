@@ -52,10 +52,18 @@ class Looked(Frozen):
 
 
 def newest(
-    runtime: Runtime, uri: str, patterns: tuple[str, ...], now: int, counts: Counts = lambda _: True
+    runtime: Runtime,
+    uri: str,
+    patterns: tuple[str, ...],
+    now: int,
+    counts: Counts = lambda _: True,
+    since: int = 0,
 ) -> Looked:
-    """The newest complete set below ``uri``, now, of those that count. Raises Unavailable, Denied."""
-    return _looked(runtime, uri, patterns, now, to_verify=0, counts=counts)
+    """The newest complete set below ``uri``, now, of those that count. Raises Unavailable, Denied.
+
+    Sets whose files are all from before ``since`` (epoch ms, S3's time) are passed over unread.
+    """
+    return _looked(runtime, uri, patterns, now, to_verify=0, counts=counts, since=since)
 
 
 def listed(runtime: Runtime, uri: str, patterns: tuple[str, ...], now: int) -> Looked:
@@ -98,12 +106,15 @@ def _looked(
     now: int,
     to_verify: int,
     counts: Counts = lambda _: True,
+    since: int = 0,
 ) -> Looked:
     sets, cut = _listed(runtime, uri, patterns)
     verify = _Verification(runtime, uri, now)
     save: Save | None = None
     told, unsure = list[SetSeen](), False
     for one in sets.newest_first():
+        if one.modified_at < since:
+            continue
         wanted = save is None or (one.step is not None and one.step == save.step)
         if not wanted and len(told) >= MOST_TOLD:
             break

@@ -16,7 +16,7 @@ from sharewarden.domain.record import JobRecord
 from sharewarden.domain.stored import SECOND, Stored
 from sharewarden.ports import Conflict, Runtime, Unavailable
 
-from ..tell import send, unrecorded
+from sharewarden.usecases.tell import send, unrecorded
 
 #: After this many lost races the step comes again by the workflow's own retry.
 TRIES = 5

@@ -1,0 +1,88 @@
+"""The step that waits until the job runs again, and for the evidence that it went on from its checkpoint."""
+
+from sharewarden.domain.case import Case
+from sharewarden.domain.checkpoints import Save
+from sharewarden.domain.holding import Stay, stays
+from sharewarden.domain.outcome import next_stay, pause
+from sharewarden.domain.record import JobRecord
+from sharewarden.domain.resuming import Resume, prove, resume_facts, saved_in, unproved
+from sharewarden.domain.saves import SHORTEST, UNKNOWN, usual_interval
+from sharewarden.domain.stored import MINUTE, SECOND
+from sharewarden.ports import Denied, Unavailable
+from sharewarden.usecases.checkpoints import Looked, newest
+
+from .frame import Care, Taken
+
+#: Between two looks at most: a first save that is seen late proves nothing where only names tell steps.
+LONGEST = 15 * MINUTE
+
+
+def resumed(care: Care) -> Taken:
+    """Done once there is a proof, or none will come; what is known is on record then. Once at most each."""
+    case = care.case
+    if case.proof not in (None, "none-yet") or (case.outcome == "exhausted" and case.next_job is None):
+        return Taken(case)
+    runs = care.record if case.next_job is None else care.runtime.ledger.load(JobRecord, case.next_job)
+    if runs is None:
+        return Taken(case, wait=_pause(care))
+    stay = next_stay(runs, case.attempt) if case.next_job is None else _first(runs)
+    if stay is None:
+        over = runs.end is not None or runs.closed_at is not None
+        return _said(care, None, Resume(proof="never-ran")) if over else Taken(case, wait=_pause(care))
+    return _looked(care._replace(case=case.model_copy(update={"next_attempt": stay.attempt})), runs, stay)
+
+
+def _first(record: JobRecord) -> Stay | None:
+    return next((stay for stay in stays(record) if stay.running_at is not None), None)
+
+
+def _looked(care: Care, runs: JobRecord, stay: Stay) -> Taken:
+    case, uri = care.case, runs.checkpoint_uri
+    if case.save is None or uri is None:
+        return _said(care, stay, _nothing(case))
+    try:
+        found = _look(care, uri, stay)
+    except Unavailable:  # nothing is known, and there is time
+        return Taken(case, wait=UNKNOWN)
+    except Denied as error:
+        return _said(care, stay, Resume(proof="not-provable", why=str(error)))
+    return _judged(care, runs, stay, case.save, found)
+
+
+def _look(care: Care, uri: str, stay: Stay) -> Looked:
+    """At what that attempt saved; S3 tells whole seconds."""
+    patterns, since = care.policy.checkpoints.patterns, (stay.running_at or stay.since) - SECOND
+    return newest(care.runtime, uri, patterns, care.now, lambda save: saved_in(stay, save), since)
+
+
+def _nothing(case: Case) -> Resume:
+    if case.sight == "unknown" or case.sight is None:
+        return Resume(proof="not-provable", why="what it had saved could not be read")
+    return Resume(proof="nothing-saved")
+
+
+def _judged(care: Care, runs: JobRecord, stay: Stay, before: Save, looked: Looked) -> Taken:
+    case, interval = care.case, usual_interval(runs.saves)
+    if looked.save is not None:
+        unseen_at = max(case.unseen_at, stay.running_at or stay.since)
+        proof = prove(before, looked.save, unseen_at, max(LONGEST, interval or 0))
+    else:
+        proof = unproved(case, stay, care.record, care.now)
+        seen_none = care.now if not looked.partial else case.unseen_at
+        case = case.model_copy(update={"unseen_at": seen_none})
+    if proof is None and looked.save is not None and stay.until is not None:
+        proof = Resume(proof="not-provable", save=looked.save, why="its next attempt ended before it got on")
+    if proof is None:
+        return Taken(case, wait=min(LONGEST, max(SHORTEST, (interval or UNKNOWN) // 2)))
+    return _said(care._replace(case=case), stay, proof)
+
+
+def _said(care: Care, stay: Stay | None, found: Resume) -> Taken:
+    fact, notices = resume_facts(care.record, care.case, stay, found, care.policy, care.now)
+    after = care.case.model_copy(update={"proof": found.proof})
+    again = LONGEST if found.proof == "none-yet" else None
+    return Taken(after, facts=(fact,), notices=notices, wait=again)
+
+
+def _pause(care: Care) -> int:
+    return min(LONGEST, pause(care.case, care.now))
