@@ -266,6 +266,20 @@ def usage(  # noqa: PLR0913 - one parameter an option
     raise typer.Exit(work.show_usage(opened(stack, local), asked, as_json=as_json))
 
 
+@app.command(epilog=EXIT_CODES)
+def preemptions(
+    *,
+    share: Annotated[str | None, typer.Option(help="Of one quota share; else of all.")] = None,
+    since: Annotated[str, typer.Option(help="A duration back from now, or an RFC 3339 time.")] = "7d",
+    stack: Stack = None,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """Show what preemptions cost each share: GPU-hours, pauses, causes, who was behind. Reads only."""
+    work = work_of("preemptions")
+    raise typer.Exit(work.show_preemptions(opened(stack, local), share=share, since=since, as_json=as_json))
+
+
 @notices_app.command("list", epilog=EXIT_CODES)
 def notices_list(
     *,

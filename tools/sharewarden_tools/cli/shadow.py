@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from sharewarden.domain.audit import AuditRecord
-from sharewarden.domain.base import NO_TEAM, last_part
+from sharewarden.domain.base import NO_TEAM
 from sharewarden.domain.rules.base import ACTING
-from sharewarden.domain.share import ShareRecord, deleted_under
 from sharewarden.ports import Runtime
 
-from sharewarden_tools.operations.progress import Tell, progress
-
 from .audit import parse_since
+from .audit_reading import Wanted, queues_of, read_audit
 from .deployment import Deployment
-from .output import OK, BadInput, full_time, note, print_json, say
+from .output import OK, full_time, note, print_json, say
 
 KINDS = frozenset({"finding", "finding-cleared"})
 
@@ -50,14 +48,8 @@ def report(deployment: Deployment, asked: Asked, *, as_json: bool) -> int:
     runtime = deployment.runtime
     now = runtime.clock.now()
     since = parse_since(asked.since, now)
-    queues = _queues(runtime, asked.queue)
-    with progress() as tell:
-        facts = [
-            fact
-            for queue in queues
-            for share in _shares(runtime, queue, asked.share)
-            for fact in _found(runtime, queue, share, (since, now), tell)
-        ]
+    queues = queues_of(runtime, asked.queue)
+    facts = read_audit(runtime, queues, Wanted(KINDS, since, now, asked.share))
     groups = grouped(facts)
     if as_json:
         print_json([_as_json(group) for group in groups])
@@ -85,35 +77,6 @@ def _group(row: Row) -> tuple[bool, str, str]:
     fact = row.finding
     label, action = (str(fact.figures.get(name, "unknown")) for name in ("label", "action"))
     return fact.mode == "enforce", label, action
-
-
-def _queues(runtime: Runtime, wanted: str | None) -> Sequence[str]:
-    """ARNs. Raises BadInput for a queue that the stack does not look after."""
-    queues = sorted(runtime.queues)
-    found = [arn for arn in queues if wanted in (None, arn, last_part(arn))]
-    if not found:
-        raise BadInput(f"--queue: {wanted} is not looked after; there is {', '.join(map(last_part, queues))}")
-    return found
-
-
-def _shares(runtime: Runtime, queue: str, wanted: str | None) -> Sequence[str]:
-    """Every share that is or was, or that the policy names, and none: a finding may come before the share."""
-    if wanted is not None:
-        return [wanted]
-    places = (queue, deleted_under(queue))
-    recorded = {
-        last_part(one.arn) for place in places for one in runtime.ledger.open_items(ShareRecord, place)
-    }
-    return sorted({"", *recorded, *runtime.policies.current().queue(queue).shares})
-
-
-def _found(
-    runtime: Runtime, queue: str, share: str, times: tuple[int, int], tell: Tell
-) -> Iterator[AuditRecord]:
-    tell(f"reading the audit of {share or 'no share'} in {last_part(queue)}")
-    for fact in runtime.audit.by_share(queue, share, *times):
-        if fact.kind in KINDS:
-            yield fact
 
 
 def _nothing(runtime: Runtime, queues: Iterable[str]) -> str:

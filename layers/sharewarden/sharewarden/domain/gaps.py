@@ -1,7 +1,11 @@
 """Preemptions that Batch counts and that left no details."""
 
 from .attempts import KEPT_ATTEMPTS
+from .audit import AuditFact
 from .record import JobRecord
+
+#: In the key of a gap that stands for a preemption, before its number.
+UNKNOWN = "preemption"
 
 
 def unexplained_preemptions(record: JobRecord) -> int:
@@ -21,3 +25,8 @@ def forgotten_preemptions(record: JobRecord) -> int:
     if len(record.attempts) < KEPT_ATTEMPTS:
         return 0
     return max(0, record.preempted_count - record.preemptions_told - record.gaps)
+
+
+def is_preemption(fact: AuditFact) -> bool:
+    """Whether a gap stands for a preemption of which nothing but its number is known."""
+    return fact.kind == "gap" and f"#{UNKNOWN}-" in fact.key

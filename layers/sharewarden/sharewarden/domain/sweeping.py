@@ -8,7 +8,7 @@ from .audit import AuditFact, subject_key
 from .boosts import end_due_boosts, expire_wish
 from .decide import Decision, decide, joined, let_go
 from .facts import gap_fact, timeline_fact
-from .gaps import forgotten_preemptions, unexplained_preemptions
+from .gaps import UNKNOWN, forgotten_preemptions, unexplained_preemptions
 from .observation import DISPATCHED, SETTLE, TERMINAL, JobSummary
 from .policy import Policy
 from .priority import live_boosts
@@ -176,7 +176,7 @@ def _gaps(record: JobRecord, policy: Policy, now: int) -> Decision:
         for one in unstopped
     ]
     told += [
-        (f"preemption-{number}", f"preemption {number}, details unknown: Batch counts it and tells no more")
+        (f"{UNKNOWN}-{number}", f"preemption {number}, details unknown: Batch counts it and tells no more")
         for number in range(record.gaps + 1, lost + 1)
     ]
     facts = tuple(gap_fact(record, policy, subject=subject, at=heard, reason=why) for subject, why in told)
