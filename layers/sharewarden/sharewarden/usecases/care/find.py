@@ -14,14 +14,15 @@ def find(care: Care) -> Taken:
     if uri is None or case.sight is not None:
         return Taken(case)
     try:
-        looked = _look(care, uri)
+        looked = look(care, uri)
     except Denied:
         return Taken(case.model_copy(update={"sight": "unknown"}))
     save = looked.save or (case.save if looked.partial else None)
     return Taken(case.model_copy(update={"save": save, "sight": _sight(looked)}))
 
 
-def _look(care: Care, uri: str) -> Looked:
+def look(care: Care, uri: str) -> Looked:
+    """What is below ``uri``, without what later attempts saved. Raises Unavailable, Denied."""
     counts = saved_before_next(care.record, care.case.attempt)
     return newest(care.runtime, uri, care.policy.checkpoints.patterns, care.now, counts)
 

@@ -1,13 +1,13 @@
 """The step that pins what the attempt had saved last."""
 
-from sharewarden.domain.before_stop import saved_before_next
 from sharewarden.domain.checkpoints import Save
 from sharewarden.domain.pin_facts import named, unprotected
 from sharewarden.domain.pins import Danger
 from sharewarden.ports import Denied
-from sharewarden.usecases.checkpoints import Looked, newest
+from sharewarden.usecases.checkpoints import Looked
 from sharewarden.usecases.pins import pin_save
 
+from .find import look
 from .frame import Care, Taken
 
 
@@ -19,29 +19,22 @@ def pin(care: Care) -> Taken:
     if care.case.pinned or care.record.checkpoint_uri is None or care.case.outcome == "mistaken":
         return _done(care)
     try:
-        looked = _look(care, care.record.checkpoint_uri)
+        looked = look(care, care.record.checkpoint_uri)
     except Denied as error:
-        # what a look could not tell before, either, is on record already
-        return _done(
-            care, *([] if care.case.sight == "unknown" else [Danger(cause="refused", why=str(error))])
-        )
+        known = care.case.sight == "unknown"  # the look before could not tell, either
+        return _done(care) if known else _done(care, Danger(cause="refused", why=str(error)))
     lost = _lost(care.case.save, looked)
     if looked.save is None:
         return _done(care, *lost)
     found = pin_save(care.runtime, care.record, care.case.attempt, looked.save, care.policy, care.now)
     taken = _done(care, *lost)
-    known = {} if lost else {"save": looked.save, "sight": "found"}
+    seen = {} if lost else {"save": looked.save, "sight": "found"}
     return Taken(
-        taken.case.model_copy(update=known),
+        taken.case.model_copy(update=seen),
         facts=(*taken.facts, *found.facts),
         notices=(*taken.notices, *found.notices),
         beside=(found.pin,) if found.pin else (),
     )
-
-
-def _look(care: Care, uri: str) -> Looked:
-    counts = saved_before_next(care.record, care.case.attempt)
-    return newest(care.runtime, uri, care.policy.checkpoints.patterns, care.now, counts)
 
 
 def _lost(known: Save | None, looked: Looked) -> list[Danger]:
