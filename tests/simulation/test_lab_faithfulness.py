@@ -13,7 +13,7 @@ DRIVEN_BY_BOTO3 = {
     "b": "tests/contract/test_lab_boto3_*.py",
     "o": "tests/contract/test_lab_operations_limits.py",
     "s": "tests/simulation/test_lab_story.py",
-    "l": "tests/simulation/test_lab_life.py",
+    "l": "tests/simulation/test_lab_life*.py",
     "e": "tests/simulation/test_lab_events.py",
 }
 BESIDE = {

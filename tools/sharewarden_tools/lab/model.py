@@ -67,6 +67,8 @@ class Course:
     checkpoints: str | None  # folder, None for a job that saves nothing
     save_every_ms: int
     look_every_ms: int | None  # for save requests, as the training helper does; None for a job without it
+    load_ms: int  # before training goes on from a checkpoint
+    stop_save_ms: int | None  # a save on SIGTERM; None for a job that does not hear it
 
 
 @dataclass(eq=False, slots=True)
@@ -90,7 +92,7 @@ class TrainingJob:
     transitions: list[Json] = field(default_factory=list)
     timer: Timer | None = None
     progress_ms: int = 0  # reached when `progress_at` was noted
-    progress_at: int = 0
+    progress_at: int = 0  # ahead of now while a checkpoint is loaded
     saved_ms: int = 0  # progress in the newest checkpoint
     resumed_from: int | None = None  # step of the checkpoint that it began with
     saved_at: int | None = None

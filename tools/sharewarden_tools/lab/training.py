@@ -2,9 +2,10 @@
 
 The lab trains nothing; it counts training time. What a job does stands in its HyperParameters, Environment
 or tags, in this order of weight (upper case and underscores work too):
-`sharewarden-lab-runtime-seconds`, `-checkpoint-seconds`, `-outcome` (`succeed` or `fail`), and
+`sharewarden-lab-runtime-seconds`, `-checkpoint-seconds`, `-outcome` (`succeed` or `fail`);
 `-save-request-seconds`: how often it looks for save requests, as the training helper does (every 15 seconds);
-without it, never.
+without it, never; `-load-seconds`: how long it loads a checkpoint before it goes on from there; and
+`-stop-save-seconds`: it saves on SIGTERM, which takes so long and succeeds within the stop limit only.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ CAPACITY_ERROR = (
 )
 ALGORITHM_ERROR = "AlgorithmError: ExecuteUserScriptError: ExitCode 1"
 MAX_RUNTIME_S = 86_400
+STOP_LIMIT_MS = 120_000  # from SIGTERM to SIGKILL (API_StopTrainingJob)
 MAX_REASON = 1024  # characters, as of FailureReason
 PREFIX = "sharewarden-lab-"
 _MESSAGES = {
@@ -83,11 +85,19 @@ class TrainingService:
         if training.timer:
             training.timer.cancel()
         self._note_progress(training)
-        if self._world.options.saves_on_sigterm and training.secondary == "Training":
-            self._save(training)
+        saving = self._save_at_stop(training)
         training.status = "Stopping"
         self._enter(training, "Stopping")
-        self._wait(training, "stop_ms", lambda: self._end(training, "Stopped", final))
+        self._wait(training, "stop_ms", lambda: self._end(training, "Stopped", final), saving)
+
+    def _save_at_stop(self, training: TrainingJob) -> int:
+        """How long the job is busy with a save, which is in vain when SIGKILL comes before its end."""
+        takes = training.course.stop_save_ms
+        if takes is None or training.secondary != "Training":
+            return 0
+        if takes <= STOP_LIMIT_MS:
+            self._save(training)
+        return min(takes, STOP_LIMIT_MS)
 
     # From Pending to Completed.
 
@@ -111,6 +121,7 @@ class TrainingService:
         folder = training.course.checkpoints
         step = newest_step(self._objects, folder) if folder else 0
         training.resumed_from = step or None
+        training.progress_at += training.course.load_ms if step else 0
         training.progress_ms = training.saved_ms = 1000 * step
         training.looks_at = self._world.now() + (training.course.look_every_ms or 0)
         self._enter(training, "Training")
@@ -119,9 +130,13 @@ class TrainingService:
     def _train_on(self, training: TrainingJob) -> None:
         """Sleep until the next save, look or the end, whichever comes first."""
         course, done = training.course, training.progress_ms
-        ahead = [(max(0, course.runtime_ms - done), self._finish), (self._time_left(training), self._exceed)]
+        loading = training.progress_at - self._world.now()
+        ahead = [
+            (loading + max(0, course.runtime_ms - done), self._finish),
+            (self._time_left(training), self._exceed),
+        ]
         if course.checkpoints:
-            ahead.append((training.saved_ms + course.save_every_ms - done, self._checkpoint))
+            ahead.append((loading + training.saved_ms + course.save_every_ms - done, self._checkpoint))
         if course.checkpoints and course.look_every_ms is not None:
             ahead.append((max(0, training.looks_at - self._world.now()), self._look))
         delay, action = min(ahead, key=lambda entry: entry[0])
@@ -174,9 +189,11 @@ class TrainingService:
         self._world.emit("aws.sagemaker", "SageMaker Training Job State Change", [training.arn], detail)
         self.on_change(training)
 
-    def _wait(self, training: TrainingJob, option: str, action: Callable[[], None]) -> None:
+    def _wait(
+        self, training: TrainingJob, option: str, action: Callable[[], None], at_least_ms: int = 0
+    ) -> None:
         delay = self._world.draw(getattr(self._world.options, option), f"{training.owner}/{option}")
-        training.timer = self._world.after(delay, action)
+        training.timer = self._world.after(max(delay, at_least_ms), action)
 
     # Progress and checkpoints.
 
@@ -186,8 +203,8 @@ class TrainingService:
         return training.course.max_runtime_ms - (self._world.now() - started)
 
     def _note_progress(self, training: TrainingJob) -> None:
-        if training.secondary == "Training":
-            now = self._world.now()
+        now = self._world.now()
+        if training.secondary == "Training" and now > training.progress_at:
             training.progress_ms += now - training.progress_at
             training.progress_at = now
 
@@ -237,6 +254,8 @@ def course_of(payload: Json, tags: Tags, options: Options, runtime_ms: int) -> C
                 1000, _milliseconds(said.get("checkpoint-seconds"), options.checkpoint_interval_ms)
             ),
             look_every_ms=_positive(said.get("save-request-seconds")),
+            load_ms=_milliseconds(said.get("load-seconds"), 0),
+            stop_save_ms=_stop_save(said.get("stop-save-seconds"), options),
         )
     except (ValueError, OverflowError) as error:
         raise ApiError("ValidationException", f"1 validation error detected: {error}") from None
@@ -260,6 +279,12 @@ def _milliseconds(seconds: str | None, default_ms: int) -> int:
 
 def _positive(seconds: str | None) -> int | None:
     return None if seconds is None else max(1000, _milliseconds(seconds, 0))
+
+
+def _stop_save(seconds: str | None, options: Options) -> int | None:
+    if seconds is None:
+        return 0 if options.saves_on_sigterm else None
+    return max(0, _milliseconds(seconds, 0))
 
 
 def _plain(key: str) -> str:
