@@ -24,7 +24,7 @@ def save(
 ) -> str:
     """Write weights, then the manifest. A step is one second of training; a set's name is used once.
 
-    `resumed_from` is the step of the set that the training job began with, None without one. Returns the name.
+    Returns that name. `resumed_from` is the step of the set that the training job began with, if it did.
     """
     name = f"step-{step:012d}-{saved_at:x}"
     folder = f"{uri}{name}/"

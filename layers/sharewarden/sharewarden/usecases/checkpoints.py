@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from itertools import islice
+from typing import NamedTuple
 
 from sharewarden.domain.base import Frozen
 from sharewarden.domain.checkpoints import ObjectSeen, Save, SetSeen, inside
@@ -35,6 +36,14 @@ MOST_TOLD = 50
 Counts = Callable[[Save], bool]
 
 
+class Wanted(NamedTuple):
+    """What a look is after: see ``newest``. ``to_verify``: sets beside it whose manifests are read, too."""
+
+    counts: Counts = lambda _: True
+    since: int = 0
+    to_verify: int = 0
+
+
 class Looked(Frozen):
     """What a look found.
 
@@ -63,12 +72,12 @@ def newest(
 
     Sets whose files are all from before ``since`` (epoch ms, S3's time) are passed over unread.
     """
-    return _looked(runtime, uri, patterns, now, to_verify=0, counts=counts, since=since)
+    return _looked(runtime, uri, patterns, now, Wanted(counts, since))
 
 
 def listed(runtime: Runtime, uri: str, patterns: tuple[str, ...], now: int) -> Looked:
     """The same, with as many more manifests read as a look may, for people. Raises Unavailable, Denied."""
-    return _looked(runtime, uri, patterns, now, to_verify=MOST_TOLD)
+    return _looked(runtime, uri, patterns, now, Wanted(to_verify=MOST_TOLD))
 
 
 def files(runtime: Runtime, uri: str, save: Save, patterns: tuple[str, ...]) -> Iterator[ObjectSeen]:
@@ -104,23 +113,21 @@ def _looked(
     uri: str,
     patterns: tuple[str, ...],
     now: int,
-    to_verify: int,
-    counts: Counts = lambda _: True,
-    since: int = 0,
+    which: Wanted,
 ) -> Looked:
     sets, cut = _listed(runtime, uri, patterns)
     verify = _Verification(runtime, uri, now)
     save: Save | None = None
     told, unsure = list[SetSeen](), False
     for one in sets.newest_first():
-        if one.modified_at < since:
+        if one.modified_at < which.since:
             continue
         wanted = save is None or (one.step is not None and one.step == save.step)
         if not wanted and len(told) >= MOST_TOLD:
             break
-        seen, found = verify.judge(one, most=CANDIDATES if wanted else to_verify)
+        seen, found = verify.judge(one, most=CANDIDATES if wanted else which.to_verify)
         unsure = unsure or (wanted and seen.state == "unverified")
-        if wanted and found is not None and counts(found):
+        if wanted and found is not None and which.counts(found):
             save = _later(save, found)
         told.append(seen)
     partial = cut or unsure or (save is None and sets.dropped)
