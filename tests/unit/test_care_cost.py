@@ -228,8 +228,8 @@ def test_the_preemptor_is_told_once_with_the_owner_s_wait() -> None:
     assert (figures["running_at"], figures["waited_seconds"]) == (RUNNING, 304)
     assert figures["evidence"]["freed"] == 1
     assert fact.reason == (
-        "cross-share by owner-name of share medium, confidence high: alone of those who had waited it was "
-        "dispatched on what the victim left, 2 s after the stop; it ran 5 min 4 s after it had begun to wait"
+        "cross-share by owner-name of share medium (confidence high): alone of those who had waited, "
+        "it was dispatched 2 s after the stop; it had waited 5 min 4 s until it ran"
     )
 
 

@@ -318,9 +318,7 @@ def test_the_evidence_is_in_figures() -> None:
         "victim_priority": 100,
         "bump": {"id": "b1", "kind": "human", "amount": 750, "by": "U1"},
     }
-    assert found.why == (
-        "alone of those who had waited it was dispatched on what the victim left, 4 s after the stop"
-    )
+    assert found.why == "alone of those who had waited, it was dispatched 4 s after the stop"
 
 
 def test_the_evidence_of_a_lowered_limit_is_what_was_lowered() -> None:

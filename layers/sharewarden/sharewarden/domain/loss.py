@@ -50,22 +50,21 @@ def loss_of(attempt: Attempt, save: Save | None, sight: Sight | None, dispatched
     if started is None:
         return Loss(basis="not-started", ran=0, lost=0, held=held)
     ran = max(0, stopped - started)
-    basis, lost = _lost(attempt, started, stopped, save, sight)
-    return Loss(basis=basis, ran=ran, lost=None if lost is None else min(ran, max(0, lost)), held=held)
+    basis = _basis(attempt, started, stopped, save, sight)
+    lost = {"start": ran, "no-checkpoints": ran}.get(basis)
+    if basis == "save" and save is not None:
+        lost = max(0, stopped - save.saved_at)
+    return Loss(basis=basis, ran=ran, lost=lost, held=held)
 
 
-def _lost(
-    attempt: Attempt, started: int, stopped: int, save: Save | None, sight: Sight | None
-) -> tuple[Basis, int | None]:
+def _basis(attempt: Attempt, started: int, stopped: int, save: Save | None, sight: Sight | None) -> Basis:
     if sight == "nowhere":
-        return "no-checkpoints", stopped - started
+        return "no-checkpoints"
     if sight is None or sight == "unknown" or (sight == "found" and save is None):
-        return "unseen", None
+        return "unseen"
     if save is None or save.saved_at < started or _is_of_another(save, attempt):
-        return "start", stopped - started
-    if save.saved_at > stopped + SKEW:
-        return "odd-save", None
-    return "save", stopped - save.saved_at
+        return "start"
+    return "odd-save" if save.saved_at > stopped + SKEW else "save"
 
 
 def _is_of_another(save: Save, attempt: Attempt) -> bool:

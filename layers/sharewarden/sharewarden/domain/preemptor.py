@@ -278,9 +278,7 @@ _NOBODY = "who was behind it is not known: nobody who had waited was dispatched 
 def _why(victim: Victim, best: Contender, candidates: int) -> str:
     after = max(0, best.dispatched_at - victim.stopped_at) // SECOND
     alone = "alone" if candidates == 1 else f"first of {candidates}"
-    return (
-        f"{alone} of those who had waited it was dispatched on what the victim left, {after} s after the stop"
-    )
+    return f"{alone} of those who had waited, it was dispatched {after} s after the stop"
 
 
 def _evidence(victim: Victim, look: Look, best: Contender, candidates: int, freed: int) -> dict[str, Any]:

@@ -69,13 +69,13 @@ def _of(job: JobRecord, stay: Stay | None, found: Inferred, policy: Policy) -> d
 
 
 def _text(found: Inferred, by: tuple[JobRecord, Stay | None] | None, waited: float | None) -> str:
-    sure = "" if found.confidence is None else f", confidence {found.confidence}"
+    sure = "" if found.confidence is None else f" (confidence {found.confidence})"
     if by is None:
         return f"{found.kind}{sure}: {found.why}"
     job, _ = by
     parts = [f"{found.kind} by {job.name} of share {job.share}{sure}: {found.why}"]
     if waited is not None:
-        parts.append(f"it ran {format_duration(int(waited * SECOND))} after it had begun to wait")
+        parts.append(f"it had waited {format_duration(int(waited * SECOND))} until it ran")
     if bump := found.figures.get("bump"):
         parts.append(f"{bump['by']} had raised it by {bump['amount']:+d}")
     return "; ".join(parts)
