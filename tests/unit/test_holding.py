@@ -62,6 +62,15 @@ READ = Snapshot(read_at=12_000, status="SCHEDULED", attempt="b", dispatched_at=1
             {"timeline": (*REQUEUED, *steps((15000, "STARTING", "b"))), "snapshot": READ},
             (Stay("a", 500, 2000, 4000, 9000), Stay("b", 9000, 11_400)),
         ),
+        # dispatched in the second of the requeue, and before that
+        (
+            {"timeline": REQUEUED, "snapshot": READ.model_copy(update={"dispatched_at": 9500})},
+            (Stay("a", 500, 2000, 4000, 9000), Stay("b", 9000, 9500)),
+        ),
+        (
+            {"timeline": REQUEUED, "snapshot": READ.model_copy(update={"dispatched_at": 8000})},
+            (Stay("a", 500, 2000, 4000, 9000),),
+        ),
         # an answer about an attempt that is over adds nothing
         (
             {"timeline": AGAIN, "snapshot": READ.model_copy(update={"attempt": "a", "dispatched_at": 2300})},

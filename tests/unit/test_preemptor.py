@@ -99,6 +99,21 @@ CASES: dict[str, tuple[Victim, Look, Expected]] = {
         look(contender(dispatched_at=STARTED - 6 * SECOND)),
         ("unknown", None, None),
     ),
+    "dispatched a second before the stop": (
+        VICTIM,
+        look(contender(dispatched_at=STOP - SECOND)),
+        ("unknown", None, None),
+    ),
+    "another victim takes the whole of its grace": (
+        VICTIM,
+        look(contender(dispatched_at=STOP + GRACE)),
+        ("cross-share", "owner", "high"),
+    ),
+    "a job of the owner's ends in the second of the dispatch": (
+        VICTIM,
+        look(contender(), held=(OWN, LOST, OWN._replace(share="medium", instances=2, until=STARTED))),
+        ("cross-share", "owner", "medium"),
+    ),
     "dispatched in the second of the stop": (
         VICTIM,
         look(contender(dispatched_at=STARTED - 5 * SECOND)),
@@ -229,7 +244,7 @@ def lowered(of: str = "background", at: int = BEGAN - SECOND, **more: object) ->
 
 
 BOUNDED = share("background", 1, borrow_limit=0)
-LENT = (share("background", 1), share("medium", 0), share("urgent", 1, strategy="RESERVE"))
+LENT = (share("background", 1), share("medium", 0), share("urgent", 3, strategy="RESERVE"))
 LIMITS: dict[str, tuple[Victim, Look, Expected]] = {
     "of its own share, which may not borrow": (
         VICTIM,
@@ -240,6 +255,31 @@ LIMITS: dict[str, tuple[Victim, Look, Expected]] = {
         VICTIM,
         look(shares=(share("background", 1, strategy="RESERVE"),), lowered=(lowered(),)),
         ("lowered-limit", None, "high"),
+    ),
+    "of a share that reserves as much as it uses": (
+        VICTIM,
+        look(shares=(share("background", 2, strategy="RESERVE"),), lowered=(lowered(),)),
+        ("unknown", None, None),
+    ),
+    "of a share that is gone": (
+        VICTIM,
+        look(shares=(), lowered=(lowered(),)),
+        ("lowered-limit", None, "high"),
+    ),
+    "as early as Batch may still act on it": (
+        VICTIM,
+        look(shares=(BOUNDED,), lowered=(lowered(at=BEGAN - REACTION),)),
+        ("lowered-limit", None, "high"),
+    ),
+    "in the second in which it began": (
+        VICTIM,
+        look(shares=(BOUNDED,), lowered=(lowered(at=BEGAN + SECOND),)),
+        ("lowered-limit", None, "high"),
+    ),
+    "all that is borrowed is lent still": (
+        VICTIM,
+        look(shares=(share("background", 1), share("medium", 1)), lowered=(lowered("medium"),)),
+        ("unknown", None, None),
     ),
     "of its own share, which may borrow what it uses": (
         VICTIM,
