@@ -316,6 +316,7 @@ def test_versions_are_found_behind_many_earlier_ones() -> None:
     port.put(URI, "b", b"1")
     found = port.versions(URI, ["a", "b"])
     assert [len(found["a"]), len(found["b"])] == [3 * FEW, 1]
+    assert port.versions(URI, ["a"]) == {"a": found["a"]}
     newest = found["a"][0]
     assert [one.current for one in found["a"]] == [True] + [False] * (3 * FEW - 1)
     port.put(URI, "a", b"newest")
@@ -343,9 +344,9 @@ def test_more_versions_than_a_look_reads_are_refused_and_pages_behind_the_last_k
 MIB = 1024 * 1024
 
 
-@pytest.mark.parametrize("size", [5 * MIB, 5 * MIB + 1, 11 * MIB])
+@pytest.mark.parametrize(("size", "parts"), [(5 * MIB, ""), (5 * MIB + 1, "2"), (11 * MIB, "3")])
 @mock_aws
-def test_a_large_object_comes_back_in_parts(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_object_comes_back_in_parts(size: int, parts: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sharewarden.aws.s3.PART", 5 * MIB)  # the least that S3 takes
     client = s3()
     client.create_bucket(Bucket=BUCKET)
@@ -357,7 +358,9 @@ def test_a_large_object_comes_back_in_parts(size: int, monkeypatch: pytest.Monke
     client.delete_object(Bucket=BUCKET, Key="team/run/a")
     copy = port.restore(URI, "a", before)
     assert port.read(URI, "a", size) == body[:size]
-    assert port.versions(URI, ["a"])["a"][0][:2] == (copy, size)
+    now = port.versions(URI, ["a"])["a"][0]
+    assert now[:2] == (copy, size)
+    assert now.etag.rstrip('"').partition("-")[2] == parts  # how many, in the ETag of an object made of parts
 
 
 @mock_aws

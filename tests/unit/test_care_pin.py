@@ -129,6 +129,8 @@ def test_a_folder_of_the_trainer_that_the_next_attempt_wrote_does_not_count() ->
     assert [one.save.step for one in pins(made)] == [100]
 
 
+ZEROTH = FIRST.replace("AWSBatch1", "AWSBatch0")
+EARLIER = (step(NOW - HOUR, "RUNNING", ZEROTH), step(NOW - MINUTE, "RUNNABLE"))
 SAVE = Save(name="s", step=7, saved_at=STOP, size=1, files=1, layout="manifest")
 
 
@@ -143,6 +145,8 @@ SAVE = Save(name="s", step=7, saved_at=STOP, size=1, files=1, layout="manifest")
         (TIMELINE, STOP, "AWSBatch2", False),
         (TIMELINE[:3], AGAIN + HOUR, None, True),  # the next one does not run yet
         (TIMELINE[:2], AGAIN + HOUR, None, True),
+        (EARLIER + TIMELINE, STOP, None, True),  # an attempt before it rules nothing out
+        (EARLIER + TIMELINE, STOP, "AWSBatch0", True),
         (TIMELINE[2:], AGAIN + HOUR, None, True),  # nothing is known of the attempt: nothing is ruled out
     ],
 )

@@ -51,6 +51,13 @@ def test_every_file_is_in_one_part_and_no_part_is_too_big_for_an_item() -> None:
     assert pin.parts < 2_000 * 5_000 / MAX_ITEM_BYTES * 2
 
 
+def test_a_part_has_room_for_the_ids_of_all_copies() -> None:
+    files = [PinnedFile(key=str(n), version_id="v" * 1024, size=1, etag="e") for n in range(1_000)]
+    for part in made(*files)[1]:
+        copied = tuple(one.model_copy(update={"copy_id": "c" * 1024}) for one in part.files)
+        state_row(part.model_copy(update={"files": copied}))
+
+
 def test_few_files_are_one_part() -> None:
     pin, (part,) = made(file("a"), file("b"))
     assert (pin.parts, part.pin, part.keep_until) == (1, pin.key, NOW + 30 * DAY)

@@ -266,6 +266,14 @@ def test_what_is_unpinned_is_on_record_once_and_no_longer_found() -> None:
     assert pins(made)[0].expires_at == made.clock.now()
 
 
+def test_what_has_left_by_its_age_is_not_unpinned() -> None:
+    made = pinned()
+    (only,) = pins(made)
+    made.clock.at = only.keep_until
+    unpin(made.runtime, only, "ana")
+    assert facts_of(made.ledger, "checkpoint-unpinned") == []
+
+
 def _restored(made: World, runtime: Runtime) -> None:
     restored(made, runtime)
 
