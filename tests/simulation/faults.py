@@ -12,7 +12,10 @@ When = Literal["before", "after"]
 Hook = Callable[[int, str, When], None]
 
 #: The ports that stand for a call over the network.
-REMOTE = ("batch", "ledger", "wishes", "notices", "looks", "checkpoints", "policies", "topic", "webhook")
+REMOTE = (
+    *("batch", "ledger", "wishes", "notices", "looks", "workflows"),
+    *("checkpoints", "policies", "topic", "webhook"),
+)
 
 
 class Crash(BaseException):

@@ -30,6 +30,7 @@ from sharewarden_tools.memory import (
     MemoryNoticeQueue,
     MemoryPolicies,
     MemoryWishQueue,
+    MemoryWorkflows,
     Message,
 )
 from sharewarden_tools.memory_objects import MemoryCheckpoints
@@ -154,6 +155,7 @@ def world(
         queues=frozenset({queue}),
         classic_queues=classic,
         looks=looks,
+        workflows=MemoryWorkflows(),
         checkpoint_buckets=buckets,
         own_role="sharewarden-apply",
     )

@@ -12,11 +12,11 @@ from .checkpoints import Save
 from .inference import Inferred
 from .observation import DISPATCHED
 from .record import JobRecord, steps_of
-from .stored import KEEP_AFTER_END, SECOND, Stored
+from .stored import HOUR, KEEP_AFTER_END, MINUTE, SECOND, Stored
 
-#: What became of the job. ``requeued``: it waits or runs again; ``exhausted``: its preemption retries ran out;
-#: ``cancelled``: somebody terminated it; ``ended``: it came to its own end meanwhile; ``mistaken``: this attempt
-#: was not preempted; ``unknown``: nobody told.
+#: What became of it. ``requeued``: it waits or runs again; ``exhausted``: its preemption retries ran out;
+#: ``cancelled``: somebody terminated it; ``ended``: it came to its own end meanwhile; ``mistaken``: it
+#: was not preempted at all; ``unknown``: nobody told.
 Outcome = Literal["requeued", "exhausted", "cancelled", "ended", "mistaken", "unknown"]
 #: What was found below the job's S3Uri: ``none`` is a whole look that found nothing, ``unknown`` is no look
 #: (no URI is ``nowhere``).
@@ -24,6 +24,11 @@ Sight = Literal["found", "none", "nowhere", "unknown"]
 #: Whether the next attempt went on from the save. Only ``resumed`` says so (design law 8). ``nothing-saved``:
 #: there was nothing to go on from; ``never-ran``: no attempt ran after it.
 Proof = Literal["resumed", "from-zero", "older", "none-yet", "not-provable", "nothing-saved", "never-ran"]
+
+#: A step that is due may be under way, or be tried again, for so long before anybody looks after it.
+LATE = 5 * MINUTE
+#: The longest time between two executions of one case: those before it have failed.
+LONGEST_LATE = 1 * HOUR
 
 
 class Case(Stored):
@@ -62,7 +67,7 @@ class Case(Stored):
     resubmitted: bool = False
     """An exhausted job: its resubmission was decided on, whichever way."""
     next_job: str | None = None
-    """Key of the job that goes on in the exhausted one's place, once it was submitted: its first attempt shows
+    """Key of the job that goes on in its place, once it was submitted: that one's first attempt shows
     whether it resumes. None: there is no such job, and nothing to be proved."""
     closed_at: int | None = None
 
@@ -77,6 +82,21 @@ class Case(Stored):
     @property
     def open_queue(self) -> str | None:
         return self.queue if self.closed_at is None else None
+
+
+def lost_since(case: Case, now: int) -> int | None:
+    """Since when nobody seems to take care of an open case, epoch ms; None: somebody does, or may.
+
+    No step waits longer than an hour: a time further ahead is by a clock that was wrong.
+    """
+    due = max(case.heard_at, case.next_at)
+    late = min(LONGEST_LATE, LATE * case.generation)
+    return None if case.closed_at is not None or -2 * HOUR <= now - due < late else due
+
+
+def renewed(case: Case, now: int) -> Case:
+    """The case for its next execution."""
+    return case.model_copy(update={"generation": case.generation + 1, "next_at": now})
 
 
 def due_cases(record: JobRecord) -> tuple[Case, ...]:

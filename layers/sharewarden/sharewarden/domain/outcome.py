@@ -7,7 +7,7 @@ which event and reason it tells of the latter is not documented: the counts and 
 from .attempts import Attempt
 from .case import Case, Outcome, attempt_at
 from .holding import Stay, stays
-from .observation import SETTLE
+from .observation import SETTLE, TERMINAL, Status
 from .record import JobRecord, running_attempt, status
 from .stored import DAY, HOUR, MINUTE, SECOND
 
@@ -21,18 +21,19 @@ BOUND = DAY + SETTLE
 #: Between two looks at the record, and between two Describes.
 SHORTEST_PAUSE = 30 * SECOND
 LONGEST_PAUSE = 1 * HOUR
+_QUEUED: frozenset[Status] = frozenset({"SUBMITTED", "PENDING", "RUNNABLE"})
 
 
 def outcome_of(record: JobRecord, case: Case, now: int) -> Outcome | None:
     """What became of it; None: it is too early to tell."""
     attempt = _attempt(record, case)
     if attempt is not None and attempt.preempted and attempt.stopped_at is not None:
-        return _of_preempted(record, attempt)
+        return _of_preempted(record, attempt, case, now)
     if record.end is not None:
         return _of_ended(record, case, now)
     if _is_mistaken(record, case, now):
         return "mistaken"
-    return "unknown" if now - case.opened_at >= BOUND or record.closed_at is not None else None
+    return _of_silence(record, case, now)
 
 
 def pause(case: Case, now: int) -> int:
@@ -52,15 +53,46 @@ def next_stay(record: JobRecord, attempt: str) -> Stay | None:
     return next((stay for stay in _later(record, attempt) if stay.running_at is not None), None)
 
 
-def _of_preempted(record: JobRecord, attempt: Attempt) -> Outcome:
-    if record.end is None or any(_later(record, attempt.training_job)):
+def _of_preempted(record: JobRecord, attempt: Attempt, case: Case, now: int) -> Outcome | None:
+    """That it was preempted does not say that it goes on: its end may be told a little later."""
+    if any(_later(record, attempt.training_job)):
         return "requeued"
-    if record.end.status == "SUCCEEDED":
+    if record.end is not None:
+        return _of_its_end(record)
+    if _waits_again(record, attempt.stopped_at or 0):
+        return "requeued"
+    return _of_silence(record, case, now)
+
+
+def _of_its_end(record: JobRecord) -> Outcome:
+    if record.end is not None and record.end.status == "SUCCEEDED":
         return "ended"
     if _was_cancelled(record):
         return "cancelled"
+    return "exhausted" if _is_used_up(record) else "ended"
+
+
+def _is_used_up(record: JobRecord) -> bool:
+    """The job's limit of preemptions is passed; a negative one is none."""
     retries = record.preemption_retries
-    return "exhausted" if retries is not None and record.preempted_count > retries else "ended"
+    return retries is not None and 0 <= retries < record.preempted_count
+
+
+def _waits_again(record: JobRecord, stopped_at: int) -> bool:
+    """It was put back into the queue after the stop.
+
+    Of a job that has no retry left only Batch is believed, some time after: it may be on its way to its end.
+    """
+    read, used_up = record.snapshot, _is_used_up(record)
+    since = stopped_at + (GRACE if used_up else 0)
+    if read is not None and read.status in _QUEUED and read.read_at >= since:
+        return True
+    told = any(one.status in _QUEUED and one.at + SECOND > stopped_at for one in record.timeline)
+    return told and not used_up and status(record) not in TERMINAL
+
+
+def _of_silence(record: JobRecord, case: Case, now: int) -> Outcome | None:
+    return "unknown" if now - case.opened_at >= BOUND or record.closed_at is not None else None
 
 
 def _of_ended(record: JobRecord, case: Case, now: int) -> Outcome | None:

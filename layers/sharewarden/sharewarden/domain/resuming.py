@@ -19,13 +19,15 @@ from .notice import Notice, Severity
 from .policy import Policy
 from .record import JobRecord
 from .saves import SKEW, usual_interval
-from .stored import HOUR, MINUTE, SECOND
+from .stored import DAY, HOUR, MINUTE, SECOND
 
 #: So many of its usual intervals may pass without a save ...
 INTERVALS = 3
 #: ... and never less than this: a restart loads its checkpoint first.
 SHORTEST_WAIT = 1 * HOUR
-#: What is saved at the end of an attempt is copied to S3 a little later.
+#: After this nobody looks any longer whether the next attempt saves.
+LONGEST_WAIT = 3 * DAY
+#: What is saved at the end of an attempt is copied to S3 a little later, also while the next one begins.
 COPIED = 2 * MINUTE
 
 _SEVERITY: dict[Proof, Severity] = {
@@ -49,7 +51,7 @@ def saved_in(stay: Stay, save: Save) -> bool:
     if save.training_job is not None and stay.attempt is not None:
         return save.training_job == last_part(stay.attempt)
     since = stay.since if stay.running_at is None else stay.running_at
-    return since <= save.saved_at <= (stay.until or save.saved_at) + SKEW
+    return since + COPIED <= save.saved_at <= (stay.until or save.saved_at) + SKEW
 
 
 def prove(before: Save, found: Save, unseen_at: int, pace: int) -> Resume | None:
@@ -77,9 +79,8 @@ def _by_its_word(before: int, found: Save, step: int) -> Resume | None:
         if step > before:  # other writers of the format may leave the word out
             return Resume(proof="not-provable", save=found, why="it does not say where it went on")
         return Resume(proof="from-zero", save=found)
-    if found.resumed_from < before:
-        return Resume(proof="older", save=found)
-    return Resume(proof="resumed", save=found) if step > before else None
+    proof: Proof = "older" if found.resumed_from < before else "resumed"
+    return Resume(proof=proof, save=found)
 
 
 def patience(record: JobRecord) -> int:
@@ -88,16 +89,19 @@ def patience(record: JobRecord) -> int:
 
 
 def unproved(case: Case, stay: Stay, record: JobRecord, now: int) -> Resume | None:
-    """What is said of a next attempt without a save; None: it still has time."""
-    ran_at = stay.since if stay.running_at is None else stay.running_at
-    if stay.until is not None:
-        if now - stay.until < COPIED:
-            return None
-        return Resume(proof="not-provable", why="its next attempt ended before it saved anything")
-    if case.proof is None and now - ran_at >= patience(record):
-        return Resume(
-            proof="none-yet", why=f"it runs for {format_duration((now - ran_at) // SECOND * SECOND)}"
-        )
+    """What is said of a next attempt whose saves show nothing; None: it still has time.
+
+    ``record``: of the job that runs, whose usual interval counts.
+    """
+    ran_for = now - (stay.since if stay.running_at is None else stay.running_at)
+    if stay.until is not None or record.closed_at is not None:
+        early = stay.until is not None and now - stay.until < COPIED
+        return None if early else Resume(proof="not-provable", why="its next attempt ended without a proof")
+    if ran_for >= LONGEST_WAIT:
+        why = f"its next attempt showed nothing in {format_duration(LONGEST_WAIT)}"
+        return Resume(proof="not-provable", why=why)
+    if case.proof is None and ran_for >= patience(record):
+        return Resume(proof="none-yet", why=f"it runs for {format_duration(ran_for // SECOND * SECOND)}")
     return None
 
 
@@ -119,8 +123,8 @@ def resume_facts(
         figures=_figures(record, case, stay, found),
     )
     severity = _SEVERITY.get(found.proof)
-    if severity is None:
-        return fact, ()
+    if severity is None or (found.proof == "not-provable" and found.save is None):
+        return fact, ()  # that it saved nothing, or that S3 refuses, is no fault of how it saves
     title = f"{record.name} was preempted: {_TITLES[found.proof]}"
     return fact, (notice_of(fact, title, f"{fact.reason}. {_HELP[found.proof]}", severity),)
 
@@ -166,16 +170,17 @@ def _figures(record: JobRecord, case: Case, stay: Stay | None, found: Resume) ->
 
 def _text(case: Case, found: Resume) -> str:
     before = "?" if case.save is None or case.save.step is None else case.save.step
-    save = found.save
-    if found.proof == "resumed":
-        return f"it went on from step {before}: its next attempt saved step {save.step if save else '?'}"
-    if found.proof == "from-zero":
-        return f"it had saved step {before} and began again from zero{_from(save)}"
-    if found.proof == "older":
-        return f"it had saved step {before} and went on from an older one{_from(save)}"
-    if found.proof == "none-yet":
-        return f"it had saved step {before}, and its next attempt has saved nothing: {found.why}"
-    return f"whether it went on from step {before} is not known: {found.why}" if save or found.why else ""
+    after = "?" if found.save is None or found.save.step is None else found.save.step
+    texts: dict[Proof, str] = {
+        "resumed": f"it went on from step {before}: its next attempt saved step {after}",
+        "from-zero": f"it had saved step {before} and began again from zero{_from(found.save)}",
+        "older": f"it had saved step {before} and went on from an older one{_from(found.save)}",
+        "none-yet": f"it had saved step {before}, and its next attempt has saved nothing: {found.why}",
+        "not-provable": f"whether it went on from step {before} is not known: {found.why}",
+        "nothing-saved": "there was nothing to go on from",
+        "never-ran": "it did not run again",
+    }
+    return texts[found.proof]
 
 
 def _from(save: Save | None) -> str:

@@ -13,6 +13,7 @@ from sharewarden.domain.stored import MINUTE
 from sharewarden.domain.sweeping import SweepState, digest, portions
 from sharewarden.ports import Conflict, Runtime
 
+from .care.start import start_lost
 from .look import Found, Question, look
 from .notify import remind
 from .release import release
@@ -41,6 +42,7 @@ def sweep(runtime: Runtime, holder: str, limits: Limits) -> Report:
     walk = Walk(runtime, policy, limits, holder, now)
     walk.apart("the notices", partial(_remind, walk, queues))
     walk.apart("the save requests", partial(_save_requests, walk))
+    walk.apart("the cases", partial(_cases, walk))
     first = state.next_queue % len(queues)
     with suppress(MustStop):
         _work(walk, _look(walk, queues[first:] + queues[:first]))
@@ -119,6 +121,12 @@ def _remind(walk: Walk, queues: list[str]) -> None:
 def _save_requests(walk: Walk) -> None:
     for queue in sorted(walk.runtime.queues):
         settle_overdue(walk.runtime, queue, walk.policy, walk.started_at)
+
+
+def _cases(walk: Walk) -> None:
+    """Before this sweep opens any: what it opens it starts itself."""
+    for queue in sorted(walk.runtime.queues):
+        walk.report.cases += start_lost(walk.runtime, queue, walk.started_at)
 
 
 def _send_looks(walk: Walk, found: Found) -> None:

@@ -22,7 +22,8 @@ class Report:
     ``behind``: jobs that had moved on without an event; ``unread``: Batch or a table would not tell; ``odd``:
     rows of an answer that could not be read; ``failed``: jobs that the sweep could not do its work on, and
     guardrails whose rule raised; ``left``: the caps left it to the next sweep, ``capped`` of it the blast
-    radius; ``oldest_wish_ms``: how long the oldest wish could have been carried out.
+    radius; ``cases``: workflows of preempted attempts that were started; ``oldest_wish_ms``: how long the
+    oldest wish could have been carried out.
     """
 
     queues: int = 0
@@ -34,6 +35,7 @@ class Report:
     woken: int = 0
     reminded: int = 0
     looks: int = 0
+    cases: int = 0
     closed: int = 0
     shares_changed: int = 0
     unread: int = 0

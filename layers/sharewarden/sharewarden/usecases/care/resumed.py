@@ -63,15 +63,13 @@ def _nothing(case: Case) -> Resume:
 
 def _judged(care: Care, runs: JobRecord, stay: Stay, before: Save, looked: Looked) -> Taken:
     case, interval = care.case, usual_interval(runs.saves)
+    proof = None
     if looked.save is not None:
         unseen_at = max(case.unseen_at, stay.running_at or stay.since)
         proof = prove(before, looked.save, unseen_at, max(LONGEST, interval or 0))
-    else:
-        proof = unproved(case, stay, care.record, care.now)
-        seen_none = care.now if not looked.partial else case.unseen_at
-        case = case.model_copy(update={"unseen_at": seen_none})
-    if proof is None and looked.save is not None and stay.until is not None:
-        proof = Resume(proof="not-provable", save=looked.save, why="its next attempt ended before it got on")
+    elif not looked.partial:
+        case = case.model_copy(update={"unseen_at": care.now})
+    proof = proof or unproved(case, stay, runs, care.now)
     if proof is None:
         return Taken(case, wait=min(LONGEST, max(SHORTEST, (interval or UNKNOWN) // 2)))
     return _said(care._replace(case=case), stay, proof)
