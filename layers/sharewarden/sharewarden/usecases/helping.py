@@ -10,6 +10,7 @@ from sharewarden.domain.known import running_since, runtime_of, waiting_since
 from sharewarden.domain.observation import DISPATCHED, TERMINAL, JobSummary, ShareDescription
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.record import JobRecord, dispatched_since, running_attempt
+from sharewarden.domain.rules.base import counted
 from sharewarden.domain.saves import saved_since
 from sharewarden.domain.stored import SECOND
 from sharewarden.domain.sweeping import lags
@@ -33,8 +34,8 @@ def view(runtime: Runtime, queue: str) -> PoolView:
     records = {record.job: record for record in runtime.ledger.open_items(JobRecord, queue)}
     list_active(runtime, queue, listing)
     rows = listing.rows.values()
-    gaps = [f"{shares.odd} quota shares could not be read"] if shares.odd else []
-    gaps += [] if listing.whole else [f"{listing.odd} jobs could not be read"]
+    gaps = [f"{counted(shares.odd, 'quota share')} could not be read"] if shares.odd else []
+    gaps += [] if listing.whole else [f"{counted(listing.odd, 'job')} could not be read"]
     missed = (record for record in records.values() if record.end is None and record.job not in listing.rows)
     return PoolView(
         queue=queue,
