@@ -239,6 +239,19 @@ def audit_list(
     )
 
 
+@audit_app.command("lineage", epilog=EXIT_CODES)
+def audit_lineage(
+    job: Job,
+    *,
+    stack: Stack = None,
+    local: Local = False,
+    as_json: Json = False,
+) -> None:
+    """List the records of a job, of those that it replaces, and of those it was submitted again as."""
+    work = work_of("audit")
+    raise typer.Exit(work.list_lineage(opened(stack, local), job, as_json=as_json))
+
+
 @app.command(epilog=EXIT_CODES)
 def usage(  # noqa: PLR0913 - one parameter an option
     *,

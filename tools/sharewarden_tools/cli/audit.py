@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from sharewarden.domain.audit import AuditRecord
 from sharewarden.domain.base import last_part
 from sharewarden.domain.durations import parse_duration
-from sharewarden.ports import Unavailable
+from sharewarden.ports import AuditReader, Unavailable
 
 from .deployment import Deployment
 from .output import OK, BadInput, full_time, note, print_json, record_line, say
@@ -31,11 +31,31 @@ def list_audit(
         found = list(_of_share(deployment, share or "", start, now))
     if not found:
         note(_nothing(deployment, share, job, start))
+    return _printed(found, as_json=as_json)
+
+
+def list_lineage(deployment: Deployment, job: str, *, as_json: bool) -> int:
+    """Print the records of the job and of those that it replaces or was submitted again as, oldest first.
+
+    Raises BadInput, Unavailable.
+    """
+    audit, key = deployment.runtime.audit, last_part(deployment.job(job))
+    found = sorted((fact for one in _lineage(audit, key) for fact in audit.by_job(one, 0)), key=_at)
+    if not found:
+        note(f"no records of job {job}")
+    return _printed(found, as_json=as_json)
+
+
+def _printed(found: list[AuditRecord], *, as_json: bool) -> int:
     if as_json:
         print_json([fact.model_dump() for fact in found])
         return OK
     say(*(record_line(fact, full_time(fact.at)) for fact in found))
     return OK
+
+
+def _at(fact: AuditRecord) -> int:
+    return fact.at
 
 
 def parse_since(text: str, now: int, option: str = "--since") -> int:
@@ -81,6 +101,20 @@ def _shares(deployment: Deployment) -> list[str] | None:
     if any(answer.odd for answer in answers):
         return None
     return sorted({share.name for answer in answers for share in answer.shares})
+
+
+def _lineage(audit: AuditReader, job: str) -> list[str]:
+    """The jobs of the lineage, the first one first: it is called after that one, unless people named it."""
+    named = next((fact.lineage for fact in audit.by_job(job, 0) if fact.lineage), job)
+    jobs = [named if next(iter(audit.by_job(named, 0)), None) else job]
+    while (following := _next_job(audit, jobs[-1])) is not None and following not in jobs:
+        jobs.append(following)
+    return jobs if job in jobs else [job]
+
+
+def _next_job(audit: AuditReader, job: str) -> str | None:
+    made = (fact.figures["next_job"] for fact in audit.by_job(job, 0) if fact.kind == "resubmitted")
+    return next((last_part(arn) for arn in made), None)
 
 
 def _of_share(deployment: Deployment, share: str, since: int, until: int) -> Iterator[AuditRecord]:
