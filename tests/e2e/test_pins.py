@@ -11,8 +11,6 @@ import pytest
 from sharewarden.domain.case import Case
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.stored import HOUR, MINUTE, SECOND
-from sharewarden.usecases.care.frame import take
-from sharewarden.usecases.care.pin import pin
 from sharewarden_checkpoint import Saver
 from sharewarden_tools.cli.checkpoints import list_checkpoints
 from sharewarden_tools.cli.deployment import Deployment
@@ -40,7 +38,6 @@ def stack() -> Iterator[LocalStack]:
         running.run_until(START + 40 * MINUTE)
         submit(running, "medium-1", 30 * MINUTE)
         running.run_until(PREEMPTED)
-        take(running.runtime, preempted(running), pin)
         yield running
 
 
