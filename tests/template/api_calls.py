@@ -20,6 +20,8 @@ FUNCTIONS = TEMPLATE.parent / "functions"
 BOOTSTRAP = "sharewarden.bootstrap"
 CLIENTS = {"self._client", "client"}
 WITHOUT_AWS = {"clock"}
+#: What imports by name: the modules of this package, of each the function called as it.
+BY_NAME = {"step_named": "sharewarden.usecases.care"}
 
 Place = tuple[str, ast.AST]
 """A definition and the module that it stands in."""
@@ -105,6 +107,19 @@ class Code:
             yield module, node
             places = (self._find(module, name) for name in _mentioned(node))
             todo.extend(place for place in places if place is not None)
+            todo.extend(self._imported_by_name(module, node))
+
+    def _imported_by_name(self, module: str, node: ast.AST) -> Iterator[Place]:
+        """The domain, which has no ports, may import what it likes."""
+        if "import_module" not in _mentioned(node) or module.startswith("sharewarden.domain."):
+            return
+        package = BY_NAME.get(getattr(node, "name", ""))
+        if package is None:
+            raise Unreadable(f"{module} imports by name")
+        for place, definitions in self._definitions.items():
+            name = place.removeprefix(f"{package}.")
+            if name in definitions and place != name:
+                yield place, definitions[name]
 
     def _find(self, module: str, name: str) -> Place | None:
         """Where the name, as used in the module, is defined; None outside the deployed code."""

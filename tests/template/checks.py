@@ -148,6 +148,21 @@ def functions(stack: Stack) -> Iterator[str]:
                 yield f"{name} has no alarm for {metric}"
 
 
+def machines(stack: Stack) -> Iterator[str]:
+    """An execution is there once by its name; a machine has a role, a log and two alarms of its own."""
+    for name, machine in stack.of_type("AWS::Serverless::StateMachine").items():
+        if machine["Type"] != "STANDARD":
+            yield f"{name} is started anew by each call"
+        if machine["Role"] != stack.arn(f"{name}Role"):
+            yield f"{name} has no role of its own"
+        logs = [each["CloudWatchLogsLogGroup"]["LogGroupArn"] for each in machine["Logging"]["Destinations"]]
+        if machine["Logging"]["Level"] == "OFF" or logs != [stack.arn(f"{name}Log")]:
+            yield f"{name} has no log of its own"
+        for metric in ("ExecutionsFailed", "ExecutionsTimedOut"):
+            if not _watched(stack, "AWS/States", metric, stack.arn(name)):
+                yield f"{name} has no alarm for {metric}"
+
+
 def alarms(stack: Stack) -> Iterator[str]:
     """Queues, dead letters and each figure that means trouble are watched."""
     for queue, properties in stack.of_type("AWS::SQS::Queue").items():

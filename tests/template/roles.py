@@ -29,6 +29,13 @@ MANIFESTS = [f"{bucket}/*/_SAVED.json" for bucket in BUCKETS]
 REQUESTS = [f"{bucket}/*/.sharewarden/requests/*" for bucket in BUCKETS]
 ACKS = [f"{bucket}/*/.sharewarden/acks/*" for bucket in BUCKETS]
 
+EXECUTIONS = "arn:aws:states:us-east-1:123456789012:execution:Preemption:*"
+VERSIONS = "s3:ListBucketVersions s3:GetBucketVersioning s3:GetLifecycleConfiguration"
+LOG_DELIVERY = (
+    "logs:CreateLogDelivery logs:GetLogDelivery logs:UpdateLogDelivery logs:DeleteLogDelivery "
+    "logs:ListLogDeliveries logs:PutResourcePolicy logs:DescribeResourcePolicies logs:DescribeLogGroups"
+)
+
 #: Actions by what they are about. A function that needs more has to be argued for here.
 FUNCTIONS: dict[str, dict[str, str]] = {
     "React": {
@@ -40,6 +47,8 @@ FUNCTIONS: dict[str, dict[str, str]] = {
         "State/index/open": "dynamodb:Query",
         "Audit": "dynamodb:PutItem",
         "*": "batch:DescribeServiceJob",
+        "Preemption": "states:StartExecution",
+        EXECUTIONS: "states:DescribeExecution",
         "ReactLog": LOG,
     },
     "Apply": {
@@ -65,6 +74,8 @@ FUNCTIONS: dict[str, dict[str, str]] = {
         "Audit": "dynamodb:PutItem",
         "*": "batch:DescribeServiceJob batch:ListServiceJobs",
         "QueueArns": "batch:ListQuotaShares",
+        "Preemption": "states:StartExecution",
+        EXECUTIONS: "states:DescribeExecution",
         "SweepLog": LOG,
     },
     "Notify": {
@@ -89,6 +100,16 @@ FUNCTIONS: dict[str, dict[str, str]] = {
         **dict.fromkeys([*MANIFESTS, *ACKS], "s3:GetObject"),
         **dict.fromkeys(REQUESTS, "s3:GetObject s3:PutObject"),
         "WatchLog": LOG,
+    },
+    "Care": {
+        "NoticesQueue": "sqs:SendMessage",
+        "State": "dynamodb:GetItem dynamodb:PutItem",
+        "State/index/open": "dynamodb:Query",
+        "Audit": "dynamodb:PutItem",
+        "*": "batch:DescribeServiceJob",
+        **dict.fromkeys(BUCKETS, f"s3:ListBucket {VERSIONS}"),
+        **dict.fromkeys(MANIFESTS, "s3:GetObject"),
+        "CareLog": LOG,
     },
     "AuditGuard": {
         "Audit/stream/2026-01-01T00:00:00.000": FOLLOW,
@@ -137,10 +158,14 @@ PEOPLE: dict[str, dict[str, str]] = {
         "Sweep": "lambda:InvokeFunction",
     },
 }
-ALLOWED = {f"{name}Role": allowed for name, allowed in FUNCTIONS.items()} | PEOPLE
+#: A state machine starts its function and delivers its log, nothing else.
+MACHINES: dict[str, dict[str, str]] = {"Preemption": {"Care": "lambda:InvokeFunction", "*": LOG_DELIVERY}}
+ALLOWED = {f"{name}Role": allowed for name, allowed in (FUNCTIONS | MACHINES).items()} | PEOPLE
 
-#: No resource type of theirs exists (Service Authorization Reference: AWS Batch, Amazon DynamoDB).
+#: No resource type of theirs exists (Service Authorization Reference: AWS Batch, Amazon DynamoDB; Step
+#: Functions developer guide, "Using CloudWatch Logs to log execution history").
 UNSCOPED = {
+    *LOG_DELIVERY.split(),
     "batch:DescribeJobQueues",
     "batch:DescribeServiceEnvironments",
     "batch:DescribeServiceJob",
@@ -177,9 +202,17 @@ SUBMIT_GRANTS: list[Grant] = [
 #: Watch also asks jobs to save, and sees what they answer.
 S3_GRANTS: dict[str, list[Grant]] = {
     "s3:ListObjectsV2": [("s3:ListBucket", bucket) for bucket in BUCKETS],
+    "s3:ListObjectVersions": [("s3:ListBucketVersions", bucket) for bucket in BUCKETS],
+    "s3:GetBucketVersioning": [("s3:GetBucketVersioning", bucket) for bucket in BUCKETS],
+    "s3:GetBucketLifecycleConfiguration": [("s3:GetLifecycleConfiguration", bucket) for bucket in BUCKETS],
     "s3:GetObject": [("s3:GetObject", manifest) for manifest in MANIFESTS],
     "Watch s3:GetObject": [("s3:GetObject", key) for key in (*MANIFESTS, *REQUESTS, *ACKS)],
     "Watch s3:PutObject": [("s3:PutObject", request) for request in REQUESTS],
+}
+#: What a call to Step Functions needs.
+STATES_GRANTS: dict[str, Grant] = {
+    "stepfunctions:StartExecution": ("states:StartExecution", "Preemption"),
+    "stepfunctions:DescribeExecution": ("states:DescribeExecution", EXECUTIONS),
 }
 
 
@@ -201,12 +234,21 @@ def no_wider(stack: Stack) -> Iterator[str]:
             yield f"{name} does not only allow"
 
 
+#: Who takes a role: its principal, and on what condition.
+LAMBDA = ({"Service": "lambda.amazonaws.com"}, {})
+STATES = (
+    {"Service": "states.amazonaws.com"},
+    {"StringEquals": {"aws:SourceAccount": "123456789012"}},
+)
+
+
 def trusts(stack: Stack) -> Iterator[str]:
-    """Lambda alone takes a function's role, which has no other policy than its own."""
+    """Its service alone takes a role, which has no other policy than its own."""
     for name, role in stack.of_type("AWS::IAM::Role").items():
         (trust,) = role["AssumeRolePolicyDocument"]["Statement"]
-        if (trust["Principal"], trust["Action"]) != ({"Service": "lambda.amazonaws.com"}, "sts:AssumeRole"):
-            yield f"{name} may be taken by others than Lambda"
+        taker = STATES if name.removesuffix("Role") in MACHINES else LAMBDA
+        if (trust["Principal"], trust.get("Condition", {}), trust["Action"]) != (*taker, "sts:AssumeRole"):
+            yield f"{name} may be taken by others than its service"
         if role.keys() != {"AssumeRolePolicyDocument", "Policies"}:
             yield f"{name} has more than its own policy"
 
@@ -232,7 +274,11 @@ def _grants(stack: Stack, function: str, action: Action) -> list[Grant]:
     if action.setting is None:
         plain = [(action.name, BATCH_RESOURCES.get(action.name, "*"))]
         return S3_GRANTS.get(f"{function} {action.name}", S3_GRANTS.get(action.name, plain))
-    resource = _first_reference(stack.declared_variables()[action.setting])
+    if action.setting not in stack.declared_variables(function):
+        return []  # bootstrap makes a port only where it is set up
+    if action.name in STATES_GRANTS:
+        return [STATES_GRANTS[action.name]]
+    resource = _first_reference(stack.declared_variables(function)[action.setting])
     return [(action.name, f"{resource}/index/{action.index}" if action.index else resource)]
 
 

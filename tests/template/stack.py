@@ -59,20 +59,19 @@ class Stack:
     def functions(self) -> dict[str, Properties]:
         return self.of_type("AWS::Serverless::Function")
 
-    def declared_variables(self) -> dict[str, Any]:
-        """The variables of all functions by name, unresolved."""
-        own = [item["Properties"] for item in self.template["Resources"].values()]
-        holders = [self.template["Globals"]["Function"], *own]
+    def declared_variables(self, function: str) -> dict[str, Any]:
+        """The variables of a function by name, unresolved."""
+        own = self.template["Resources"][function]["Properties"]
         return {
             name: value
-            for holder in holders
+            for holder in (self.template["Globals"]["Function"], own)
             for name, value in holder.get("Environment", {}).get("Variables", {}).items()
         }
 
     def sources(self, kind: str) -> Iterator[tuple[str, Properties, Properties]]:
         """(function, its properties, the event source's properties) of each source of that kind."""
         for name, function in self.functions.items():
-            for event in function["Events"].values():
+            for event in function.get("Events", {}).values():
                 if event["Type"] == kind:
                     yield name, function, event["Properties"]
 
@@ -104,6 +103,7 @@ class Stack:
             "AWS::SQS::Queue",
             "AWS::Logs::LogGroup",
             "AWS::Serverless::Function",
+            "AWS::Serverless::StateMachine",
         )
         for name, item in self.resources.items():
             if item["Type"] in known and (

@@ -104,6 +104,15 @@ CASES: list[tuple[Check, str, Sabotage]] = [
     (checks.functions, "React has no log of its own", drop("React", "LoggingConfig")),
     (checks.functions, "SweepLog is kept for ever", drop("SweepLog", "RetentionInDays")),
     (checks.functions, "Sweep has no role of its own", put("Sweep", Role=NOT_ITS_OWN)),
+    (checks.machines, "Preemption is started anew", put("Preemption", Type="EXPRESS")),
+    (checks.machines, "Preemption has no role of its own", put("Preemption", Role=NOT_ITS_OWN)),
+    (
+        checks.machines,
+        "Preemption has no log of its own",
+        at("Preemption", lambda machine: machine["Logging"].update(Level="OFF")),
+    ),
+    (checks.machines, "no alarm for ExecutionsFailed", without("PreemptionFailedAlarm")),
+    (checks.machines, "no alarm for ExecutionsTimedOut", without("PreemptionTimedOutAlarm")),
     (checks.alarms, "EventsQueue has no alarm for ApproximateAge", without("EventsLateAlarm")),
     (checks.alarms, "WishesDeadLetters has no alarm for", without("WishesDeadLettersAlarm")),
     (checks.alarms, "no alarm for behind", without("SilenceAlarm")),
@@ -171,6 +180,29 @@ CASES: list[tuple[Check, str, Sabotage]] = [
         roles.trusts,
         "ApplyRole may be taken by others",
         put("ApplyRole", AssumeRolePolicyDocument=ANYBODY),
+    ),
+    (
+        roles.trusts,
+        "PreemptionRole may be taken by others",
+        at(
+            "PreemptionRole",
+            lambda role: role["AssumeRolePolicyDocument"]["Statement"][0].pop("Condition"),
+        ),
+    ),
+    (
+        roles.no_wider,
+        "PreemptionRole: batch:TerminateServiceJob on Care is not agreed on",
+        edit("PreemptionRole", "TakeSteps", Action=["lambda:InvokeFunction", "batch:TerminateServiceJob"]),
+    ),
+    (
+        roles.as_code_needs,
+        "SweepRole: states:StartExecution on Preemption is missing",
+        edit("SweepRole", "StartCare", Action="states:StopExecution"),
+    ),
+    (
+        roles.as_code_needs,
+        "ApplyRole: states:StartExecution on Preemption is missing",
+        put("Apply", Environment={"Variables": {"PREEMPTION_WORKFLOW_ARN": {"Ref": "Preemption"}}}),
     ),
     (
         roles.trusts,
@@ -251,6 +283,12 @@ CODE: list[tuple[str, str, str, str]] = [
         "sorted(",
     ),
     (
+        "CareRole: batch:TerminateServiceJob on",
+        USE_CASES + "care.close",
+        "    return Taken(",
+        "    care.runtime.batch.terminate('', '')\n    return Taken(",
+    ),
+    (
         "dynamodb:PutItem on Audit is not called",
         "sharewarden.bootstrap",
         "given.audit_table",
@@ -270,8 +308,12 @@ def test_code_that_calls_something_else_is_reported(fault: str, module: str, old
 
 @pytest.mark.parametrize(
     "extra",
-    ["PORT = lambda runtime: runtime.batch", "from . import change as whole\nPORT = whole"],
-    ids=["a port handed around", "a module imported whole"],
+    [
+        "PORT = lambda runtime: runtime.batch",
+        "from . import change as whole\nPORT = whole",
+        "from importlib import import_module\nPORT = import_module('x')",
+    ],
+    ids=["a port handed around", "a module imported whole", "an import by name"],
 )
 def test_code_that_cannot_be_followed_is_refused(extra: str) -> None:
     sources = read_sources()

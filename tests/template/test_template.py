@@ -21,6 +21,7 @@ CHECKS: tuple[Check, ...] = (
     checks.tables,
     checks.audit_guard,
     checks.functions,
+    checks.machines,
     checks.alarms,
     checks.alarm_texts,
     checks.names,

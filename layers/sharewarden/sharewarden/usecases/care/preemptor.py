@@ -49,12 +49,12 @@ _UNSIZED = Inferred(kind="unknown", why="the job's share, its instance type or t
 
 def _inferred(care: Care, attempt: Attempt, stopped_at: int) -> Inferred:
     """One pass over the open jobs of the queue. Raises Unavailable."""
-    queue, ledger = care.record.queue, care.runtime.ledger
+    queue, runtime = care.record.queue, care.runtime
     victim = victim_of(care.record, attempt, stopped_at, care.case)
     if victim is None:
         return _UNSIZED
-    records = ledger.open_items(JobRecord, queue)
-    return infer(victim, look_around(victim, records, ledger.open_items(ShareRecord, queue)))
+    records = runtime.ledger.open_items(JobRecord, queue)
+    return infer(victim, look_around(victim, records, runtime.ledger.open_items(ShareRecord, queue)))
 
 
 def _followed(care: Care, attempt: Attempt, found: Inferred) -> Taken:
