@@ -48,7 +48,7 @@ def test_every_command_exists(path: Path) -> None:
     }
     known |= {group.name or "" for group in app.registered_groups}
     groups = {group.name: group.typer_instance for group in app.registered_groups}
-    for command, second in re.findall(r"(?:`|bin/)sharewarden(?:\n| )([a-z]+)(?: ([a-z]+))?", document):
+    for command, second in re.findall(r"(?:`|bin/)sharewarden(?:\n| )([a-z][a-z-]*)(?: ([a-z]+))?", document):
         assert command in known
         group = groups.get(command)
         if second and group is not None:
