@@ -9,20 +9,16 @@ from typing import Any
 import pytest
 from sharewarden.domain.audit import AuditRecord
 from sharewarden.domain.base import last_part
-from sharewarden.domain.case import Case
 from sharewarden.domain.policy import CheckpointPolicy, Policy, ResubmitPolicy
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.resubmission import new_name
 from sharewarden.domain.stored import HOUR, MINUTE
-from sharewarden.intake.care import take_care
 from sharewarden_tools.cli.audit import list_lineage
 from sharewarden_tools.cli.deployment import Deployment
 from sharewarden_tools.lab import VirtualClock
-from sharewarden_tools.local.stack import ACCOUNT, QUEUE, REGION, LocalStack, Setup, local_stack, queue_arn
+from sharewarden_tools.local.stack import ACCOUNT, QUEUE, REGION, LocalStack, Setup, local_stack
 from sharewarden_tools.stories.three_team import BASE, INSTANCE, START, create_pool, submit
 
-#: Of the workflow, in its order.
-STEPS = ("note", "find", "outcome", "pin", "measure", "preemptor", "resubmit", "resumed", "close")
 URI = "s3://three-team-checkpoints/long"
 PAYLOAD = json.dumps(
     {
@@ -74,19 +70,7 @@ def preempt(stack: LocalStack, by: str) -> None:
 
 
 def run(stack: LocalStack, ms: int) -> None:
-    """Time passes; every five minutes each open case is taken as far as it goes."""
-    until = stack.now() + ms
-    while stack.now() < until:
-        stack.run_until(min(until, stack.now() + 5 * MINUTE))
-        for case in list(stack.runtime.ledger.open_items(Case, queue_arn(QUEUE))):
-            cared(stack, case)
-
-
-def cared(stack: LocalStack, case: Case) -> None:
-    for step in STEPS:
-        event = {"step": step, "attempt": case.attempt, "job": case.job, "generation": 1}
-        if not take_care(stack.runtime, event)["done"]:
-            return
+    stack.run_until(stack.now() + ms)
 
 
 @pytest.fixture(scope="module")
