@@ -98,6 +98,7 @@ def test_the_machine_output_holds_everything(machine: dict[str, Any]) -> None:
     assert kinds >= {
         "preemption",
         "preemption-measure",
+        "preemptor",
         "bump",
         "priority-changed",
         "boost-ended",

@@ -8,7 +8,7 @@ says and what the audit table holds.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -157,6 +157,7 @@ class ThreeTeams:
             self._medium_takes_back,
             self._a_bump_moves_the_queue,
             self._the_bump_ends,
+            self._what_it_cost,
             self._all_finish,
             self._urgent_was_never_touched,
         ):
@@ -199,8 +200,6 @@ class ThreeTeams:
             {"background-2": ["cross-share"]},
             self._preemptions(),
         )
-        measured = self._facts("background-2", "preemption-measure")
-        yield Check("what background-2 had used is measured", [True], [_gpu_seconds(f) > 0 for f in measured])
 
     def _a_bump_moves_the_queue(self) -> Iterator[Check]:
         """a scientist bumps a waiting job"""
@@ -228,6 +227,15 @@ class ThreeTeams:
         ends = [fact.reason.partition(":")[0] for fact in self._facts("background-3", "boost-ended")]
         yield Check("the end of the bump is on record", ["expired"], ends)
         yield self._is("background-3", "RUNNING", "lowering it preempted nobody")
+
+    def _what_it_cost(self) -> Iterator[Check]:
+        """what the two preemptions cost is on record"""
+        for victim, preemptor in (("background-2", "medium-1"), ("background-1", "background-3")):
+            lost = [_lost(fact) for fact in self._facts(victim, "preemption-measure")]
+            within = [0 <= ms <= SAVES_EVERY for ms in lost]
+            yield Check(f"{victim} lost what it had done since its last save, {_told(lost)}", [True], within)
+            named = [_named(fact) for fact in self._facts(victim, "preemptor")]
+            yield Check(f"{preemptor} was behind it, with high confidence", [(preemptor, "high")], named)
 
     def _all_finish(self) -> Iterator[Check]:
         """the victims resume, and all finish"""
@@ -320,5 +328,15 @@ class ThreeTeams:
         return bool(attempts) and attempts[-1]["stoppedAt"] - attempts[-1]["startedAt"] < TRAINS["background"]
 
 
-def _gpu_seconds(fact: AuditRecord) -> float:
-    return float(fact.figures["gpu_seconds"] or 0)
+def _lost(fact: AuditRecord) -> int:
+    """Milliseconds; -1 where it is not known."""
+    seconds = fact.figures["lost_seconds"]
+    return -1 if seconds is None else int(seconds * 1000)
+
+
+def _told(lost: Sequence[int]) -> str:
+    return ", ".join(map(format_duration, lost)) or "which nobody measured"
+
+
+def _named(fact: AuditRecord) -> tuple[str | None, str | None]:
+    return fact.figures["preemptor_name"], fact.figures["confidence"]
