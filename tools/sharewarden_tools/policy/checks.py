@@ -48,6 +48,7 @@ def warnings(policy: Policy) -> Iterator[Found]:
     """What works as written, and is probably not meant."""
     yield from _loose_limits(policy)
     yield from _short_runtimes(policy)
+    yield from _resubmission(policy)
     for index, entry in enumerate(policy.guardrails):
         for found in _entry_warnings(policy, entry):
             yield Found(("guardrails", index, *found.loc), found.text)
@@ -133,6 +134,17 @@ def _short_runtimes(policy: Policy) -> Iterator[Found]:
             if share.min_runtime == 0:
                 text = "a job that a boost started may lose it at once, before it did any work"
                 yield Found(("queues", queue, "shares", name, "min_runtime"), text)
+
+
+def _resubmission(policy: Policy) -> Iterator[Found]:
+    rules = policy.checkpoints.resubmit
+    if rules.mode == "enforce" and not rules.roles:
+        text = "no job is submitted again: list the execution roles that such a job may have (roles)"
+        yield Found(("checkpoints", "resubmit", "mode"), text)
+    for index, role in enumerate(rules.roles):
+        if not role.strip("*"):
+            text = "every execution role: what the stack may pass (ResubmitRoleArns) is then the only bound"
+            yield Found(("checkpoints", "resubmit", "roles", index), text)
 
 
 def _entry_warnings(policy: Policy, entry: Guardrail) -> Iterator[Found]:
