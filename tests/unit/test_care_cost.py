@@ -241,6 +241,38 @@ def test_it_waits_until_the_window_is_over() -> None:
     assert take(one.runtime, TRAINING, preemptor) == DONE
 
 
+@pytest.mark.parametrize("after", [MINUTE, WINDOW])
+def test_what_is_left_of_the_window_is_waited_for(after: int) -> None:
+    one = told_world(CASE, VICTIM, OLDER, RUNS, after=after)
+    assert take(one.runtime, TRAINING, preemptor).wait == (JUDGED - after) // SECOND
+
+
+#: The owner had run before, and was requeued when the preemption was about to begin.
+EARLIER = steps(
+    (BEGAN - 40 * MINUTE, "SCHEDULED"),
+    (BEGAN - 30 * MINUTE, "RUNNING"),
+    (BEGAN - 2 * SECOND, "RUNNABLE"),
+    attempt="owner-0",
+)
+
+
+@pytest.mark.parametrize("named_late", [False, True])
+def test_the_wait_is_that_of_the_attempt_that_came_then(named_late: bool) -> None:
+    """Its name may come late."""
+    scheduled = Transition(
+        at=DISPATCHED, what="status", status="SCHEDULED", attempt=None if named_late else "owner-1"
+    )
+    owner = OWNER.model_copy(update={"created_at": BEGAN - HOUR, "timeline": (*EARLIER, scheduled)})
+    one = told_world(CASE, VICTIM, OLDER, owner, after=JUDGED)
+    assert not take(one.runtime, TRAINING, preemptor).done
+    running = steps((RUNNING, "RUNNING"), attempt="owner-1")
+    replace_record(one, owner.model_copy(update={"timeline": (*owner.timeline, *running)}))
+    assert take(one.runtime, TRAINING, preemptor) == DONE
+    figures = only(one, "preemptor").figures
+    assert (figures["preemptor_attempt"], figures["running_at"]) == ("owner-1", RUNNING)
+    assert figures["waited_seconds"] == 302
+
+
 def test_the_owner_is_waited_for_until_it_runs() -> None:
     one = told_world(CASE, VICTIM, OLDER, OWNER, after=JUDGED)
     assert take(one.runtime, TRAINING, preemptor) == Answer(False, 120, "requeued")

@@ -116,6 +116,13 @@ def test_shares_come_apart_and_together(capsys: pytest.CaptureFixture[str]) -> N
     assert one["share"] == "urgent"
 
 
+def test_a_job_whose_share_is_not_known_has_a_row(capsys: pytest.CaptureFixture[str]) -> None:
+    nowhere = deployment(happened("x", share=None), *OTHER)
+    assert show_preemptions(nowhere, share=None, since="7d", as_json=False) == 0
+    rows = capsys.readouterr().out.splitlines()[2:]
+    assert [row.split("  ")[1] for row in rows] == ["(no share)", "urgent", "in all"]
+
+
 def test_people_get_a_table_and_what_it_leaves_out(capsys: pytest.CaptureFixture[str]) -> None:
     assert show_preemptions(deployment(*STORY, *OTHER), share=None, since="7d", as_json=False) == 0
     told = capsys.readouterr()

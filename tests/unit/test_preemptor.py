@@ -361,6 +361,24 @@ def test_the_evidence_is_in_figures() -> None:
     assert found.why == "alone of those who had waited, it was dispatched 4 s after the stop"
 
 
+@pytest.mark.parametrize(
+    ("told", "until", "counts"),
+    [
+        (True, BEGAN, True),
+        (True, BEGAN - 1, False),
+        (True, STARTED + SECOND, True),
+        (True, STARTED + SECOND + 1, False),
+        (False, STOP - GRACE, True),
+        (False, STOP - GRACE - 1, False),
+    ],
+)
+def test_what_was_freed_since_it_began_counts(told: bool, until: int, counts: bool) -> None:
+    who = VICTIM if told else victim(began_told=False, began_at=STOP)
+    second = LOST._replace(job="v2", attempt="t2", until=until)
+    found = infer(who, look(contender(), held=(OWN, LOST, second)))
+    assert found.figures["freed"] == (2 if counts else 1)
+
+
 def test_the_evidence_of_a_lowered_limit_is_what_was_lowered() -> None:
     found = infer(VICTIM, look(shares=LENT, lowered=(lowered("medium"),)))
     assert found.why == f"just before, the limit of share medium for {UNIT} was lowered to 1"

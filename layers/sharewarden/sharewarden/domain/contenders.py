@@ -59,6 +59,7 @@ def look_around(victim: Victim, records: Iterable[JobRecord], shares: Iterable[S
 
 
 def _is_near(stay: Stay, victim: Victim) -> bool:
+    """It may matter; a record may know hundreds of others."""
     first = victim.stopped_at - LONGEST_STOP - REACTION
     return stay.since <= victim.stopped_at + WINDOW and (stay.until is None or stay.until >= first)
 
@@ -80,7 +81,7 @@ def _held(record: JobRecord, near: Iterable[Stay]) -> Iterator[Held]:
 
 def _contenders(record: JobRecord, near: Iterable[Stay], victim: Victim) -> Iterator[Contender]:
     for stay in near:
-        if record.job == victim.job or record.share is None or stay.since + SECOND <= victim.stopped_at:
+        if record.job == victim.job or record.share is None:
             continue
         yield Contender(
             job=record.job,
