@@ -49,6 +49,10 @@ def asked(one: World) -> None:
     assert one.watch() == ["saves_waiting"]
 
 
+def waiting(wait: str) -> Policy:
+    return Policy.model_validate(ENFORCE.model_dump() | {"checkpoints": {"ask_before_bump": wait}})
+
+
 def passes(one: World, ms: int) -> list[str]:
     one.clock.advance(ms)
     return one.watch()
@@ -97,6 +101,14 @@ def test_the_wait_is_bounded() -> None:
     assert one.clock.at == NOW + MINUTE + WAIT
     assert one.apply_all() == ["done"]
     assert states(one) == {"low": "saved", "lower": "asked"}
+
+
+def test_the_wait_ends_at_its_time_to_the_second() -> None:
+    one = full(policy=waiting("95s"))
+    asked(one)
+    while passes(one, 5_000) != ["saves_settled"]:
+        pass
+    assert one.clock.at == NOW + MINUTE + 95_000
 
 
 def test_law_08_a_save_that_is_not_in_s3_yet_is_waited_for() -> None:
@@ -302,6 +314,48 @@ def test_law_02_after_the_wait_an_unreadable_job_is_left_alone() -> None:
     assert one.batch.priorities == []
 
 
+def test_a_bump_that_was_superseded_before_the_first_step_asks_nobody() -> None:
+    one = full()
+    bumped(one)
+    one.apply_all()
+    bumped(one, by=200, name="b2")
+    assert "saves_settled" in one.watch()
+    assert objects(one) == []
+
+
+def test_a_message_that_comes_too_late_asks_nobody() -> None:
+    one = full()
+    bumped(one)
+    one.apply_all()
+    assert passes(one, WAIT) == ["saves_settled"]
+    assert one.apply_all() == ["done"]
+    assert (objects(one), facts_of(one.ledger, "save-request")) == ([], [])
+
+
+def test_a_bump_that_would_die_of_waiting_goes_on_at_once() -> None:
+    one = full(policy=ENFORCE)
+    bumped(one)
+    one.policies.policy = ASKING
+    one.clock.advance(50 * MINUTE)
+    assert one.apply_all() == ["done"]
+    assert requests(one) == []
+
+
+def test_a_victim_that_does_not_run_again_yet_has_nothing_to_save() -> None:
+    one = full()
+    told = one.batch.descriptions["low"]
+    one.batch.tell(told.model_copy(update={"status": "STARTING", "attempt": attempt("again")}))
+    one.clock.advance(MINUTE)
+    one.take(changed("low", "STARTING", one.clock.at))
+    bumped(one)
+    one.apply_all()
+    one.watch()
+    request = request_of(one)
+    assert request is not None
+    assert [victim.job for victim in request.victims or ()] == ["lower"]
+    assert request.unasked == 0
+
+
 def test_the_job_that_started_meanwhile_asks_nobody() -> None:
     one = full()
     bumped(one)
@@ -324,6 +378,15 @@ def test_law_10_s3_that_does_not_answer_costs_the_answers_not_the_bump() -> None
     assert one.apply_all() == ["done"]
     assert one.clock.at == NOW + MINUTE + WAIT
     assert states(one) == {"low": "planned", "lower": "planned"}
+
+
+def test_s3_that_answers_when_the_time_is_over_is_not_asked() -> None:
+    one = full()
+    one.runtime.checkpoints.down = "SlowDown"  # type: ignore[attr-defined]
+    asked(one)
+    one.runtime.checkpoints.down = None  # type: ignore[attr-defined]
+    assert "saves_settled" in passes(one, WAIT)
+    assert objects(one) == []
 
 
 def test_s3_that_answers_late_is_asked_late() -> None:
@@ -371,10 +434,22 @@ def test_a_queue_of_looks_that_lost_everything_costs_the_wait_alone() -> None:
     assert facts_of(one.ledger, "save-request") == []
 
 
+def test_a_wish_that_comes_after_its_time_does_not_wait_for_the_record_of_it() -> None:
+    one = full(policy=waiting("4m"))
+    bumped(one)
+    one.apply_all()
+    one.looks.take_due()
+    one.clock.advance(5 * MINUTE)
+    one.sweep("later")
+    assert one.apply_all() == ["done"]
+    assert [request.settled_at for request in requests(one)] == [None]
+    one.clock.advance(5 * MINUTE)
+    one.sweep("last")
+    assert [request.settled_at for request in requests(one)] == [one.clock.at]
+
+
 def test_a_message_that_was_lost_is_sent_again_with_the_wish() -> None:
-    one = full(
-        policy=Policy.model_validate(ASKING.model_dump() | {"checkpoints": {"ask_before_bump": "10m"}})
-    )
+    one = full(policy=waiting("10m"))
     bumped(one)
     one.apply_all()
     one.looks.take_due()

@@ -12,7 +12,7 @@ from sharewarden.domain.checkpoints import AHEAD, ObjectSeen
 from sharewarden.domain.stored import HOUR, MINUTE
 from sharewarden.ports import Denied, Unavailable
 from sharewarden.usecases import checkpoints
-from sharewarden.usecases.checkpoints import CANDIDATES, MOST_TOLD, Looked, files, newest
+from sharewarden.usecases.checkpoints import CANDIDATES, MOST_TOLD, Looked, files, newest, whole
 
 from tests.simulation.world import NOW, World
 from tests.unit.checkpoint_kit import (
@@ -364,3 +364,30 @@ def test_the_files_of_a_folder_are_found_without_looking_through_the_rest(
     before = store(made).asked
     assert len(list(files(made.runtime, URI, save, ()))) == count
     assert store(made).asked - before == 1
+
+
+@pytest.mark.parametrize(
+    ("objects", "there"),
+    [
+        (saved(7, "aaaa"), True),
+        (ranks(7, 2), False),  # of another name
+        ({f"step-{7:012d}-aaaa/model.pt": b"model"}, False),
+        ({f"step-{7:012d}-aaaa/_SAVED.json": manifest(7)}, False),
+        (saved(7, "aaaa", at=NOW + 2 * HOUR), False),
+        ({}, False),
+    ],
+)
+def test_a_set_of_that_name_is_whole_or_not(objects: Objects, *, there: bool) -> None:
+    made = place(objects | {f"a{number:05}": b"1" for number in range(1500)})
+    before = store(made).asked
+    found = whole(made.runtime, URI, f"step-{7:012d}-aaaa", NOW)
+    assert (found is not None) == there
+    assert store(made).asked - before <= 3
+
+
+def test_a_set_of_many_ranks_is_whole_once_all_are_there() -> None:
+    name = f"step-{7:012d}-bbbb"
+    assert whole(place(ranks(7, 3, [0, 1])).runtime, URI, name, NOW) is None
+    save = whole(place(ranks(7, 3)).runtime, URI, name, NOW)
+    assert save is not None
+    assert (save.name, save.files) == (name, 6)

@@ -111,12 +111,11 @@ def request_key(job: str, wish: int) -> str:
 
 
 def raises_waiting(record: JobRecord, wish: Wish, description: JobDescription) -> bool:
-    """Whether the wish raises a job that waits, from a priority that nobody else is changing."""
-    ledger = record.priority
-    if ledger.confirmed is None or wish.value <= ledger.confirmed:
+    """Whether the wish raises a job that waits, from the priority that it is known to have."""
+    confirmed = record.priority.confirmed
+    if confirmed is None or wish.value <= confirmed or description.priority != confirmed:
         return False
-    settled = ledger.sent is None and ledger.suspect is None and description.priority == ledger.confirmed
-    return settled and description.status not in DISPATCHED | TERMINAL
+    return description.status not in DISPATCHED | TERMINAL
 
 
 def can_wait(wish: Wish, wait: int, now: int) -> bool:
@@ -231,4 +230,3 @@ def _parsed(text: bytes | None) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return told if isinstance(told, dict) and told.get("format") == 1 else {}
-

@@ -162,18 +162,12 @@ def _go_on(runtime: Runtime, request: SaveRequest) -> Outcome:
     """Settle what is answered or has run out of time, and wake the wish; else look again soon."""
     now = runtime.clock.now()
     if is_answered(request) or now >= request.until:
-        record = settle(runtime, request, runtime.policies.current())
-        _wake(runtime, record, request)
+        if record := settle(runtime, request, runtime.policies.current()):
+            with suppress(Unavailable):  # the next sweep wakes it
+                wake(runtime, record, again="saves")
         return "saves_settled"
     after = request.model_copy(update={"next_at": min(now + POLL, request.until)})
     runtime.ledger.commit([after], [], now)
     with suppress(Unavailable):  # then the sweep wakes the wish, which waits no longer than its time
         runtime.looks.send(request.job, after.next_at - now, request.wish)
     return "saves_waiting"
-
-
-def _wake(runtime: Runtime, record: JobRecord | None, request: SaveRequest) -> None:
-    wish = record.priority.wish if record is not None else None
-    if record is not None and wish is not None and wish.version == request.wish:
-        with suppress(Unavailable):
-            wake(runtime, record, again="saves")
