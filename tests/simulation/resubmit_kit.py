@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
+from typing import Any
 
 from sharewarden.domain.case import Case
 from sharewarden.domain.checkpoints import Save
+from sharewarden.domain.notice import Notice
 from sharewarden.domain.observation import AttemptSeen, JobDescription
 from sharewarden.domain.policy import CheckpointPolicy, Policy, ResubmitPolicy
-from sharewarden.ports import Runtime
+from sharewarden.domain.resubmission import new_name, new_token
+from sharewarden.ports import Runtime, Unavailable
+from sharewarden.usecases.apply import apply
 from sharewarden.usecases.care.frame import Answer, take
 from sharewarden.usecases.care.resubmit import resubmit
 
+from tests.simulation.faults import Crash, When, nothing, once, watched
 from tests.simulation.samples import ARN, FIRST, JOB, attempt_row, described, event, state
-from tests.simulation.world import MINUTE, NOW, World, world
+from tests.simulation.world import MINUTE, NOW, World, facts_of, stored, world
 
 ROLE = "arn:aws:iam::123456789012:role/team/Training"
 SAVE = Save(name="step-400-a", step=400, saved_at=NOW, size=9, files=1, layout="manifest")
 REASON = "Cross-share preemption triggered to reclaim borrowed capacity"
 PAYLOAD = json.dumps({"RoleArn": ROLE, "Environment": {"TOKEN": "s3cr3t"}}, indent=3) + " "
+NAME, TOKEN = new_name("pretrain", JOB, 1), new_token(JOB, 1)
+ACT = f"resubmit-{TOKEN[:16]}"
+NEW = "arn:aws:batch:us-east-1:123456789012:service-job/submitted-1"
 #: Submits jobs again.
 RULES = ResubmitPolicy(mode="enforce", roles=("Training",))
 
@@ -91,3 +100,39 @@ def turn(one: World, after: int = 6 * MINUTE) -> list[str]:
     one.clock.advance(after)
     one.sweep(f"turn-{one.clock.now()}")
     return one.apply_all()
+
+
+def notices(one: World) -> dict[str, Notice]:
+    return {notice.kind: notice for notice in stored(one.ledger, Notice)}  # type: ignore[attr-defined, misc]
+
+
+def refusal(one: World) -> str:
+    """Why it was not done: on record once, and told."""
+    (fact,) = facts_of(one.ledger, "resubmit-refused")
+    notice = notices(one)["resubmit-refused"]
+    assert fact.reason in notice.text
+    assert f"describe-service-job --job-id {ARN}" in notice.text
+    assert one.batch.submitted == [] == facts_of(one.ledger, "resubmitted")
+    return fact.reason
+
+
+def call_number(name: str) -> int:
+    """The number of the first call of that name in an undisturbed ``apply``."""
+    one = wanted()
+    runtime, calls = watched(one.runtime, nothing)
+    apply(runtime, JOB, ACT)
+    return calls.names.index(name) + 1
+
+
+def stopped(one: World, number: int, fault: Any, when: When) -> None:
+    list(one.wishes.drain())
+    runtime, _ = watched(one.runtime, once(number, when, fault))
+    with suppress(Crash, Unavailable):
+        apply(runtime, JOB, ACT)
+
+
+def calls_of_apply() -> list[str]:
+    one = wanted()
+    runtime, calls = watched(one.runtime, nothing)
+    apply(runtime, JOB, ACT)
+    return calls.names

@@ -284,6 +284,16 @@ def test_a_termination_under_way_remains_until_batch_shows_it() -> None:
 ACTING = {"rule": "max-instances-per-job", "limit": 4, "action": "lower-priority", "mode": "enforce"}
 
 
+@pytest.mark.parametrize("paused", [True, False])
+def test_while_jobs_are_submitted_again_there_is_no_end_to_it(*, paused: bool) -> None:
+    one = pool()
+    rules = {"paused": paused, "checkpoints": {"resubmit": {"mode": "enforce", "roles": ["*"]}}}
+    one.policies.policy = Policy.model_validate(rules)
+    for ask in (lambda: standing(one.runtime), lambda: go(one)):
+        with pytest.raises(Refused, match="checkpoints.resubmit in shadow mode"):
+            ask()
+
+
 @pytest.mark.parametrize(
     ("entry", "refused"),
     [

@@ -77,6 +77,10 @@ def _check(runtime: Runtime, policy: Policy) -> None:
             f"guardrails still act: {'; '.join(named)}. First push a policy that has them in shadow mode or "
             "not at all. Leave bumps in enforce mode and nothing paused, or no job could go back to its base"
         )
+    if policy.checkpoints.resubmit.mode == "enforce":
+        raise Refused(
+            "exhausted jobs may still be submitted again: first push checkpoints.resubmit in shadow mode"
+        )
 
 
 def _concerned(runtime: Runtime) -> Iterator[JobRecord]:
