@@ -290,7 +290,7 @@ def test_while_jobs_are_submitted_again_there_is_no_end_to_it(*, paused: bool) -
     rules = {"paused": paused, "checkpoints": {"resubmit": {"mode": "enforce", "roles": ["*"]}}}
     one.policies.policy = Policy.model_validate(rules)
     for ask in (lambda: standing(one.runtime), lambda: go(one)):
-        with pytest.raises(Refused, match="checkpoints.resubmit in shadow mode"):
+        with pytest.raises(Refused, match=r"checkpoints\.resubmit in shadow mode"):
             ask()
 
 
