@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from sharewarden.events import observe
+from sharewarden.intake.care import StepRequest
 from sharewarden.intake.looks import LookMessage
 from sharewarden.intake.notices import NoticeMessage
 from sharewarden.intake.wishes import WishMessage
@@ -63,6 +64,7 @@ def test_the_payloads_are_what_the_functions_read(
     assert notice.notice.startswith("finding#")
     (look,) = [LookMessage.model_validate_json(record["body"]) for record in made["watch"]["Records"]]
     assert look.job == wishes[0].job
+    assert StepRequest.model_validate(made["care"]).job == look.job
     monkeypatch.setattr(metrics.provider, "namespace", "Sharewarden")
     guard: Any = load_handler(TEMPLATE.parent / "functions" / "audit_guard" / "app.py")
     guard(made["audit_guard"], None)

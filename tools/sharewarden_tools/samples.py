@@ -58,9 +58,17 @@ def payloads() -> dict[str, Any]:
         "apply": _from_queue("WishesQueue.fifo", [wish], last_part(victim)),
         "notify": _from_queue("NoticesQueue", [json.dumps({"notice": f"finding#{last_part(victim)}"})]),
         "watch": _from_queue("LooksQueue", [json.dumps({"job": last_part(victim)})]),
+        "care": {"step": "note", "attempt": _preempted(told), "job": last_part(victim), "generation": 1},
         "sweep": {},  # what EventBridge Scheduler sends where the schedule has no Input
         "audit_guard": {"Records": [_changed(f"job-ended#{last_part(victim)}")]},
     }
+
+
+def _preempted(events: Iterable[Mapping[str, Any]]) -> str:
+    """ARN of the training job that was stopped, as the end of the preemption names it."""
+    (detail,) = (event["detail"] for event in events if "Preemption Completed" in event["detail-type"])
+    (attempt,) = detail["preemptionSummary"]["recentPreemptedAttempts"]
+    return str(attempt["serviceResourceId"]["value"])
 
 
 def write(folder: Path) -> None:

@@ -112,9 +112,9 @@ class Deployed:
         )
         return str(answer["StackResourceDetail"]["PhysicalResourceId"])
 
-    def variables(self) -> dict[str, str]:
-        """What the deployed functions find in their environment."""
-        name = self.physical_id("React")
+    def variables(self, function: str = "React") -> dict[str, str]:
+        """What a deployed function finds in its environment."""
+        name = self.physical_id(function)
         found = self.client("lambda").get_function_configuration(FunctionName=name)
         return dict(found["Environment"]["Variables"])
 

@@ -55,6 +55,7 @@ FUNCTIONS = (
     Function("Apply", PAYLOADS / "apply.json", _all_taken),
     Function("Notify", PAYLOADS / "notify.json", _all_taken),
     Function("Watch", PAYLOADS / "watch.json", _all_taken),
+    Function("Care", PAYLOADS / "care.json", lambda answer: answer.get("done") is True),
     Function("Sweep", PAYLOADS / "sweep.json", lambda answer: answer.get("queues") == 1),
     Function("AuditGuard", PAYLOADS / "audit_guard.json", lambda answer: answer is None),
 )
@@ -106,6 +107,9 @@ def _template_for(stack: Deployed) -> Path:
     template = load_template(BUILT / "template.yaml")
     places = {name: url for name, url in stack.environment(ROOT_USER).items() if "ENDPOINT" in name}
     template["Globals"]["Function"]["Environment"]["Variables"] |= stack.variables() | places
+    for name, resource in template["Resources"].items():
+        own = resource["Properties"].get("Environment", {}).get("Variables", {})
+        own |= {variable: stack.variables(name).get(variable, "") for variable in own}
     copy = BUILT / "sam-local.yaml"
     copy.write_text(yaml.safe_dump(template, sort_keys=False), encoding="utf-8")
     return copy
