@@ -149,8 +149,8 @@ def attempt_at(record: JobRecord, at: int) -> str | None:
     """
     named = [step.attempt for step in steps_of(record) if step.at <= at and step.attempt]
     read = record.snapshot
-    if read is not None and read.attempt and read.status in DISPATCHED and (read.dispatched_at or at) <= at:
-        named.append(read.attempt)
+    if read is not None and read.attempt and read.status in DISPATCHED:
+        named += [read.attempt] if (read.dispatched_at or read.read_at) <= at else []
     stopped = {one.training_job: one.stopped_at for one in record.attempts}
     last = named[-1] if named else None
     over = stopped.get(last) if last else None

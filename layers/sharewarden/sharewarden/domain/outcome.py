@@ -42,7 +42,9 @@ def pause(case: Case, now: int) -> int:
 
 
 def is_ask_due(record: JobRecord, case: Case, now: int) -> bool:
-    """Whether Batch is to be asked: no event tells what became of it though it should have long since."""
+    """Whether Batch is to be asked: of what no event told though it should have long since, or why it ended."""
+    if record.end is not None:
+        return not _is_read_ended(record)
     read_at = record.snapshot.read_at if record.snapshot is not None else 0
     asked = max(read_at, case.opened_at)
     return now - asked >= max(GRACE, pause(case, now))
@@ -58,18 +60,25 @@ def _of_preempted(record: JobRecord, attempt: Attempt, case: Case, now: int) -> 
     if any(_later(record, attempt.training_job)):
         return "requeued"
     if record.end is not None:
-        return _of_its_end(record)
+        return _of_its_end(record) or _of_silence(record, case, now)
     if _waits_again(record, attempt.stopped_at or 0):
         return "requeued"
     return _of_silence(record, case, now)
 
 
-def _of_its_end(record: JobRecord) -> Outcome:
+def _of_its_end(record: JobRecord) -> Outcome | None:
+    """No event tells of a termination: that nobody terminated it has to be read."""
     if record.end is not None and record.end.status == "SUCCEEDED":
         return "ended"
     if _was_cancelled(record):
         return "cancelled"
-    return "exhausted" if _is_used_up(record) else "ended"
+    if not _is_used_up(record):
+        return "ended"
+    return "exhausted" if _is_read_ended(record) else None
+
+
+def _is_read_ended(record: JobRecord) -> bool:
+    return record.snapshot is not None and record.snapshot.status in TERMINAL
 
 
 def _is_used_up(record: JobRecord) -> bool:
@@ -118,8 +127,11 @@ def _is_mistaken(record: JobRecord, case: Case, now: int) -> bool:
 
 
 def _is_other(record: JobRecord, case: Case) -> bool:
+    """By what is known now, another attempt held capacity then, or its preemption is the one that began then."""
     named = attempt_at(record, case.opened_at)
-    return named is not None and named != case.attempt
+    stopped = (one for one in record.attempts if one.preempted and one.training_job != case.attempt)
+    meant = any(0 <= (one.stopped_at or 0) - case.opened_at + SECOND <= GRACE for one in stopped)
+    return meant or named not in (None, case.attempt)
 
 
 def _was_cancelled(record: JobRecord) -> bool:

@@ -19,7 +19,7 @@ def outcome(care: Care) -> Taken:
     found = outcome_of(record, case, now)
     if found is not None:
         return Taken(case.model_copy(update={"outcome": found}))
-    if record.end is None and is_ask_due(record, case, now) and _ask(care):
+    if is_ask_due(record, case, now) and _ask(care):
         return Taken(case, wait=SECOND)
     return Taken(case, wait=pause(case, now))
 
