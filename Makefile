@@ -74,6 +74,10 @@ format: $(VENV)/.dev.stamp  ## Format the code and apply safe fixes
 bench: $(VENV)/.dev.stamp  ## Measure what costs time and calls, as ratios within one run
 	@$(bin)/python -m bench $(ARGS)
 
+.PHONY: replay
+replay: $(VENV)/.demo.stamp  ## Play ten synthetic weeks on the lab and compare Batch's heuristics (simulated)
+	@$(bin)/sharewarden replay week --seeds 10 $(ARGS)
+
 .PHONY: build
 build: $(SAM_VENV)/.stamp  ## Validate the template, build the Lambdas with Python 3.13, check them (ARCH=arm64)
 	@AWS_DEFAULT_REGION=$${AWS_DEFAULT_REGION:-us-east-1} SAM_CLI_TELEMETRY=0 sh tools/sam_build.sh $(sam_bin) $(ARCH) $(ARGS)

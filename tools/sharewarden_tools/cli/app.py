@@ -16,6 +16,7 @@ from .checkpoint_commands import checkpoints_app
 from .options import EXIT_CODES, Job, Json, Local, Port, Reason, Stack, Yes, opened, opened_site, work_of
 from .output import BAD_INPUT, REFUSED, UNAVAILABLE, BadInput, note, say
 from .policy_commands import policy_app, shadow_app
+from .replay_commands import replay_app
 
 app = typer.Typer(
     name="sharewarden",
@@ -35,6 +36,7 @@ app.add_typer(notices_app, name="notices")
 app.add_typer(checkpoints_app, name="checkpoints")
 app.add_typer(policy_app, name="policy")
 app.add_typer(shadow_app, name="shadow")
+app.add_typer(replay_app, name="replay")
 
 Priority = typer.Option(min=0, max=9999, help="The priority to reach.")
 Points = typer.Option(min=1, max=9999, help="The points to add.")

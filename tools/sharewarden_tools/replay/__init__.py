@@ -1,0 +1,1 @@
+"""A workload played on the lab in virtual time, and what became of it. Everything here is simulated."""
