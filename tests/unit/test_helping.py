@@ -155,6 +155,21 @@ def test_an_earlier_borrower_may_hold_up_a_later_one() -> None:
     assert ask(pool(*shares, *held, big, blocked, earlier)).kind == "yes-now"
 
 
+@pytest.mark.parametrize(
+    ("limits", "instances"),
+    [({"strategy": "RESERVE"}, 2), ({"borrow_limit": 100}, 3), ({}, 5), ({}, 7)],
+    ids=["its limit", "its borrow limit", "all that is lent", "the environment"],
+)
+def test_a_job_that_can_never_start_holds_up_no_other_share(limits: dict[str, Any], instances: int) -> None:
+    nlp = share("nlp", own=1, **limits)
+    shares = (share(own=1), nlp, share("lender", own=2, strategy="LEND"), share("kept", strategy="RESERVE"))
+    held = (runs("a", priority=9999), runs("n", share="nlp"))
+    never = waits("never", share="nlp", instances=instances, created_at=NOW - 2 * MINUTE)
+    blocked = waits("blocked", instances=4, priority=7, created_at=NOW - 3 * MINUTE)
+    answer = ask(pool(*shares, *held, never, blocked, waits(created_at=NOW - MINUTE)))
+    assert answer.kind == "yes-now", answer.text
+
+
 def test_law_07_it_helps_once_the_youngest_possible_victim_is_old_enough() -> None:
     young = runs("b", priority=7, dispatched_at=NOW - 4 * MINUTE, status="STARTING", started_at=None)
     view = pool(runs("a", priority=6), young, waits())
