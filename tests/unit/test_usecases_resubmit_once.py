@@ -13,7 +13,7 @@ from sharewarden.intake.wishes import carry_out
 from sharewarden.ports import Denied, Unavailable
 from sharewarden.usecases.apply import apply
 
-from tests.simulation.faults import When, crash, lose, once, watched
+from tests.simulation.faults import Crash, When, crash, lose, nothing, once, watched
 from tests.simulation.resubmit_kit import (
     ACT,
     NAME,
@@ -25,6 +25,7 @@ from tests.simulation.resubmit_kit import (
     case_of,
     ended,
     exhausted,
+    notices,
     refusal,
     ruled,
     step,
@@ -214,3 +215,31 @@ def test_the_record_of_the_new_job_starts_with_its_lineage() -> None:
     assert record is not None
     assert record.tag("lineage") == JOB
     assert not record.adopted
+
+
+def _calls_of_the_step() -> list[str]:
+    one = exhausted()
+    runtime, calls = watched(one.runtime, nothing)
+    step(one, runtime)
+    return calls.names
+
+
+@pytest.mark.parametrize(("number", "name"), list(enumerate(_calls_of_the_step(), 1)))
+@pytest.mark.parametrize("fault", [crash, lose], ids=["crash", "lost"])
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("wants", [True, False])
+def test_law_03_one_decision_wherever_the_step_stops(
+    number: int, name: str, fault: Any, when: When, *, wants: bool
+) -> None:
+    one = exhausted(ruled(RULES if wants else RULES.model_copy(update={"roles": ()})))
+    runtime, _ = watched(one.runtime, once(number, when, fault))
+    with suppress(Crash, Unavailable):
+        step(one, runtime)
+    for _ in range(2):
+        step(one)
+        turn(one)
+    assert step(one).done
+    assert len(one.batch.submitted) == wants, name
+    assert len(facts_of(one.ledger, "resubmitted")) == wants
+    assert len(facts_of(one.ledger, "resubmit-refused")) == (not wants)
+    assert len(notices(one)) == 1

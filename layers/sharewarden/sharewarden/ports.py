@@ -138,7 +138,7 @@ class AuditReader(Protocol):
 
 class WishQueue(Protocol):
     def send(self, job: str, wish: int | str, once: str) -> None:
-        """Ask ``apply`` to look at a wish of the job: a version of its priority, or the id of a termination.
+        """Ask ``apply`` to look at a wish of the job: a version of its priority, or the id of an act.
 
         Equal ``once`` within five minutes is sent once. Raises Unavailable.
         """
