@@ -14,6 +14,7 @@ EMULATOR_VENV ?= .venvs/emulator
 SAGEMAKER_VENV ?= .venvs/sagemaker
 TRAINING_VENV ?= .venvs/training
 DYNAMODB_LOCAL := .venvs/dynamodb-local
+ASL_VALIDATOR := .venvs/asl-validator
 ARGS ?=
 # processor that `make build` fetches wheels for; deploy with Architecture of the same value
 ARCH ?= x86_64
@@ -56,6 +57,10 @@ test: $(VENV)/.dev.stamp  ## Run the tests, on all cores (ARGS="-k name" narrows
 .PHONY: contract
 contract: $(VENV)/.dev.stamp $(DYNAMODB_LOCAL)/.stamp  ## Run the ledger's tests against DynamoDB Local (Linux; Java 17, npm, root)
 	@$(bin)/python tests/contract/dynamodb_local.py $(DYNAMODB_LOCAL)/package/emulator $(ARGS)
+
+.PHONY: workflows
+workflows: $(VENV)/.demo.stamp $(ASL_VALIDATOR)/.stamp  ## Check the state machines by asl-validator, and that it finds planted faults (npm)
+	@$(bin)/python tests/contract/asl_faults.py $(ASL_VALIDATOR)/node_modules/.bin/asl-validator
 
 .PHONY: lint
 lint: $(VENV)/.dev.stamp  ## Check format, lint, strict types, import rules and the template
@@ -185,6 +190,12 @@ $(DYNAMODB_LOCAL)/.stamp:
 	@npm pack --silent --pack-destination $(@D) amplify-dynamodb-simulator@$(version) >/dev/null
 	@echo "$(sha256)  $(@D)/amplify-dynamodb-simulator-$(version).tgz" | sha256sum --check --quiet
 	@tar -xzf $(@D)/amplify-dynamodb-simulator-$(version).tgz -C $(@D)
+	@touch $@
+
+$(ASL_VALIDATOR)/.stamp: $(wildcard tools/asl_validator/*.json)
+	@mkdir -p $(@D)
+	@cp $^ $(@D)
+	@cd $(@D) && npm ci --silent --ignore-scripts --no-fund --no-audit
 	@touch $@
 
 # An environment keeps the Python that made it, whatever PYTHON says later.
