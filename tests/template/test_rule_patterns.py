@@ -19,7 +19,7 @@ MEANT_FOR = {
     "batch_service_job_state_change__*": "ServiceJobRule",
     "batch_service_job_preemption_*": "PreemptionRule",
     "batch_service_job_queue_blocked__*": "QueueBlockedRule",
-    "batch_job_*__classic": "ClassicRule",
+    "batch_job_*__classic*": "ClassicRule",
     "batch_unrecognised": "UnfamiliarBatchRule",
     "sagemaker_training_job_state_change__*": "TrainingJobRule",
     "cloudtrail_batch_*": "BatchCallsRule",

@@ -197,6 +197,26 @@ TABLE = {
         "confirmed", blocked(f"{MISCONFIGURED} limits and borrow limits.")
     ),
     "batch_job_state_change__classic": Sample("confirmed", classic(1789372805000, "status")),
+    "batch_job_state_change__classic_host_reclaimed": Sample(
+        "partly",
+        classic(
+            1789375272000,
+            "status",
+            reason="Host EC2 (instance i-0123456789abcdef0) terminated.",
+            attempts=(
+                AttemptSeen(
+                    training_job=(
+                        "arn:aws:ecs:us-east-1:123456789012:task/"
+                        "etl-spot_Batch_1f0b/3f9c1b7e5d2a4c6f8e0b1d3a5c7e9f01"
+                    ),
+                    started_at=1789373100000,
+                    stopped_at=1789375268000,
+                    reason="Host EC2 (instance i-0123456789abcdef0) terminated.",
+                    preempted=True,
+                ),
+            ),
+        ),
+    ),
     "batch_job_queue_blocked__classic": Sample(
         "partly",
         classic(
@@ -503,9 +523,20 @@ def test_classic_tags_without_the_jobs_own_arn() -> None:
     )
 
 
-def test_classic_attempts_have_no_training_job() -> None:
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"container": {"exitCode": 1}, "startedAt": 1789372801000},
+        {"container": {"taskArn": "arn:aws:ecs:t"}, "statusReason": "Essential container in task exited"},
+        {"container": {"exitCode": 1}, "statusReason": "Host EC2 (instance i-0) terminated."},
+        {"container": None, "statusReason": "Host EC2 (instance i-0) terminated."},
+        {"container": {"taskArn": "arn:aws:ecs:t"}, "statusReason": None},
+        None,
+    ],
+)
+def test_of_classic_attempts_only_one_whose_host_was_reclaimed_is_told(row: object) -> None:
     event = load("batch_job_state_change__classic")
-    event["detail"]["attempts"] = [{"container": {"exitCode": 1}, "startedAt": 1789372801000}]
+    event["detail"]["attempts"] = [row]
     assert observe(event) == TABLE["batch_job_state_change__classic"].tells
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
+from sharewarden.domain.case import Case
 from sharewarden.domain.decide import PREEMPTIONS_AT_ONCE
 from sharewarden.domain.foreign import ForeignJob
 from sharewarden.domain.observation import AttemptSeen
@@ -35,10 +36,11 @@ from tests.simulation.samples import (
     share,
     state,
 )
-from tests.simulation.world import NOW, QUEUE, Json, World, facts_of, world
+from tests.simulation.world import NOW, QUEUE, Json, World, facts_of, stored, world
 
 OTHER = QUEUE.replace("ml-train-qm", "other")
 CLASSIC = QUEUE.replace("ml-train-qm", "classic")
+TASK = "arn:aws:ecs:us-east-1:123456789012:task/spot/0a1b"
 
 
 def pool(**update: object) -> World:
@@ -138,6 +140,18 @@ def test_a_preemption_elsewhere_is_looked_up_once() -> None:
     assert list(one.ledger.items) == [("FOREIGN", JOB)]
     assert one.ledger.load(ForeignJob, JOB) is not None
     assert not one.ledger.facts
+
+
+def test_a_reclaimed_host_of_a_classic_job_is_a_preemption_on_record_without_a_case() -> None:
+    one = pool()
+    host = "Host EC2 (instance i-0abc) terminated."
+    row = {"container": {"taskArn": TASK}, "startedAt": NOW, "stoppedAt": NOW + 5_000, "statusReason": host}
+    for at in (NOW + 6_000, NOW + 6_000, NOW + 90_000):
+        react(one, classic("c-1", CLASSIC, at, attempts=[row], statusReason=host))
+    (fact,) = facts_of(one.ledger, "preemption")
+    assert (fact.key, fact.at) == (f"preemption#c-1#{TASK}", NOW + 5_000)
+    assert (fact.figures["kind"], fact.reason, fact.share) == ("host-reclaimed", host, None)
+    assert stored(one.ledger, Case) == []
 
 
 def test_a_classic_job_is_what_its_events_say() -> None:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, get_args
 
 from sharewarden.domain.audit import AuditRecord
 from sharewarden.domain.base import Frozen, last_part
+from sharewarden.domain.facts import HOST_RECLAIMED
 from sharewarden.domain.gaps import is_preemption
 from sharewarden.domain.inference import Cause
 from sharewarden.domain.stored import HOUR, SECOND
@@ -72,7 +73,7 @@ class Told(NamedTuple):
 
 def costs(facts: Iterable[AuditRecord]) -> tuple[Cost, ...]:
     """A row for each share that lost something, then one for each queue with several."""
-    known = list(facts)
+    known = [fact for fact in facts if fact.figures.get("kind") != HOST_RECLAIMED]  # no share lost anything
     told, gaps = _joined(known), [fact for fact in known if is_preemption(fact)]
     places = {_place(one.happened) for one in told} | {_place(gap) for gap in gaps}
     return tuple(row for queue in sorted({queue for queue, _ in places}) for row in _rows(queue, told, gaps))

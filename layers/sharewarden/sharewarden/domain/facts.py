@@ -10,6 +10,8 @@ from .record import JobRecord, Transition
 from .termination import TerminationWish
 
 PREEMPTION_KINDS = ("cross-share", "in-share")
+#: Of a classic job: AWS took the instance under it away, as it does with Spot instances.
+HOST_RECLAIMED = "host-reclaimed"
 
 
 def job_fact(record: JobRecord, policy: Policy, *, key: str, kind: Kind, at: int, **rest: Any) -> AuditFact:
@@ -35,8 +37,13 @@ def team(record: JobRecord, policy: Policy) -> str | None:
 
 
 def preemption_kind(reason: str | None) -> str:
-    """``cross-share``, ``in-share`` or ``unknown``: only the first text is documented, so match the words."""
+    """``cross-share``, ``in-share``, ``host-reclaimed`` or ``unknown``.
+
+    Of the first two only the first one's text is documented, so match the words.
+    """
     text = (reason or "").lower()
+    if text.startswith("host ec2"):
+        return HOST_RECLAIMED
     return next((kind for kind in PREEMPTION_KINDS if kind in text), "unknown")
 
 

@@ -42,7 +42,7 @@ def pause(case: Case, now: int) -> int:
 
 
 def is_ask_due(record: JobRecord, case: Case, now: int) -> bool:
-    """Whether Batch is to be asked: of what no event told though it should have long since, or why it ended."""
+    """Whether Batch is to be asked: no event told for long, or none tells why it ended."""
     if record.end is not None:
         return not _is_read_ended(record)
     read_at = record.snapshot.read_at if record.snapshot is not None else 0
@@ -127,7 +127,7 @@ def _is_mistaken(record: JobRecord, case: Case, now: int) -> bool:
 
 
 def _is_other(record: JobRecord, case: Case) -> bool:
-    """By what is known now, another attempt held capacity then, or its preemption is the one that began then."""
+    """By what is known now, another attempt held capacity then, or was the one that was preempted."""
     named = attempt_at(record, case.opened_at)
     stopped = (one for one in record.attempts if one.preempted and one.training_job != case.attempt)
     meant = any(0 <= (one.stopped_at or 0) - case.opened_at + SECOND <= GRACE for one in stopped)

@@ -1,6 +1,6 @@
 """Events of AWS Batch about one job: lowerCamelCase, times in epoch milliseconds."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -40,6 +40,19 @@ class AttemptRow(Member):
         resource = self.service_resource_id
         return resource.value if resource and resource.name == "TrainingJobArn" else None
 
+    def seen(self, *, preempted: bool) -> AttemptSeen | None:
+        """The attempt, if the row tells which one."""
+        return self._named(self.training_job, preempted) if self.training_job else None
+
+    def _named(self, key: str, preempted: bool) -> AttemptSeen:
+        return AttemptSeen(
+            training_job=key,
+            started_at=self.started_at,
+            stopped_at=self.stopped_at,
+            reason=self.status_reason,
+            preempted=preempted,
+        )
+
 
 class PreemptionSummary(Member):
     preempted_attempt_count: Count = None
@@ -64,7 +77,7 @@ class JobDetail(Detail):
     created_at: Millis = None
     stopped_at: Millis = None
     latest_attempt: AttemptRow | None = None
-    attempts: list[AttemptRow | None] | None = None
+    attempts: Sequence[AttemptRow | None] | None = None
     preemption_summary: PreemptionSummary | None = None
 
     def observation(self, envelope: Envelope) -> JobObservation | Unrecognised:
@@ -146,8 +159,29 @@ class Classic(Member):
         )
 
 
+class Container(Member):
+    task_arn: str | None = None
+
+
+class ContainerAttempt(AttemptRow):
+    """A row of ``attempts`` of a container job (Batch API reference, AttemptDetail)."""
+
+    container: Container | None = None
+
+    def seen(self, *, preempted: bool) -> AttemptSeen | None:  # noqa: ARG002 (its own words tell)
+        """The attempt by the ARN of its task, if its host was taken away; of others nothing is told.
+
+        The reason then begins with ``Host EC2`` (Batch user guide, Automated job retries).
+        """
+        task = self.container.task_arn if self.container else None
+        reclaimed = (self.status_reason or "").startswith("Host EC2")
+        return self._named(task, preempted=True) if task and reclaimed else None
+
+
 class ClassicJobStateChange(Classic, ServiceJobStateChange):
     """Batch user guide, batch_job_events."""
+
+    attempts: Sequence[ContainerAttempt | None] | None = None
 
 
 class ClassicJobQueueBlocked(Classic, ServiceJobQueueBlocked):
@@ -156,11 +190,5 @@ class ClassicJobQueueBlocked(Classic, ServiceJobQueueBlocked):
 
 def _seen(rows: Iterable[AttemptRow | None] | None, *, preempted: bool) -> Iterable[AttemptSeen]:
     for row in rows or ():
-        if row and row.training_job:
-            yield AttemptSeen(
-                training_job=row.training_job,
-                started_at=row.started_at,
-                stopped_at=row.stopped_at,
-                reason=row.status_reason,
-                preempted=preempted,
-            )
+        if row and (one := row.seen(preempted=preempted)):
+            yield one
