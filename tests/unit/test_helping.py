@@ -270,3 +270,44 @@ def test_one_waits_for_a_borrower_of_another_share_only_if_no_owner_is_served_fi
     alone, contested = (*shares, *held, waits()), (*shares, *held, waits("owner", share="nlp"), waits())
     assert "wait n" in changes(*alone)
     assert "wait n" not in changes(*contested)
+
+
+def named(view: PoolView) -> dict[str, bool]:
+    return {one.job: one.direct for one in ask(view).victims}
+
+
+def test_what_a_large_victim_leaves_over_may_start_others_who_push_out_more() -> None:
+    large, third = runs("large", instances=3), runs("third", share="nlp", priority=1)
+    wants = waits("wants", share="nlp", instances=3)
+    assert named(pool(share(own=3), share("nlp", own=1), large, third, wants, waits())) == {
+        "large": True,
+        "third": False,
+    }
+    both = share("nlp", limits={UNIT: 1, OTHER: 1})
+    behind = waits("behind", share="nlp", unit=OTHER, priority=4)
+    other = runs("other", share="nlp", unit=OTHER, priority=1)
+    assert "other" in named(pool(share(own=3), both, large, third, other, wants, behind, waits()))
+
+
+def test_victims_that_wait_again_may_take_back_what_their_share_lent_out() -> None:
+    shares = (share(own=3), LENDER, share("idle", own=2, strategy="LEND"))
+    pushed = (runs("x", instances=2), runs("y", instances=2))
+    borrower = runs("borrower", share="nlp", instances=3)
+    assert named(pool(*shares, *pushed, borrower, waits())) == {"x": True, "y": True, "borrower": False}
+    larger = (runs("x", instances=4),)
+    assert named(pool(*shares, *larger, borrower, waits())) == {"x": True}
+
+
+def test_where_the_environment_is_too_small_an_owner_of_another_share_may_be_served_first() -> None:
+    small = {UNIT: 2}
+    owner = waits("owner", share="nlp")
+    assert ask(pool(share(), LENDER, *FULL, owner, waits(), environment=small)).kind == "unknown"
+    assert ask(pool(share(), LENDER, *FULL, waits(), environment=small)).kind == "yes-now"
+
+
+def test_where_the_environment_is_too_small_what_is_taken_back_depends_on_the_choice() -> None:
+    blocked = waits("blocked", instances=4, priority=7)
+    borrowers = (runs("x", share="nlp"), runs("y", share="nlp", instances=2))
+    mine = waits(instances=3)
+    assert ask(pool(share(own=3), LENDER, *borrowers, blocked, mine, environment={UNIT: 4})).kind == "unknown"
+    assert ask(pool(share(own=3), LENDER, *borrowers, blocked, mine)).reason == "take-back"
