@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
 from typing import TypeVar
 
 from .numbers import Parts, Priorities, numbers
@@ -32,7 +31,7 @@ def poisson(rng: random.Random, mean: float) -> int:
 def one_of(rng: random.Random, weighted: Iterable[tuple[T, float]]) -> T:
     """One of the things, by weights that need not sum to one."""
     things, weights = zip(*weighted, strict=True)
-    chosen: T = rng.choices(things, cum_weights=list(accumulate(weights)))[0]
+    chosen: T = rng.choices(things, weights)[0]
     return chosen
 
 

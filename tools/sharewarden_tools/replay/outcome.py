@@ -49,7 +49,8 @@ class Played:
     def waited(self) -> int:
         """From the submission to RUNNING; a job that never ran has waited at least so long."""
         end = self.seen_until if self.ended_at is None else self.ended_at
-        return next((run.started_at for run in self.runs if run.started_at), end) - self.job.submitted_at
+        starts = (attempt.started_at for attempt in self.attempts if attempt.started_at is not None)
+        return next(starts, end) - self.job.submitted_at
 
     @property
     def restart_waits(self) -> tuple[int, ...]:
