@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from sharewarden.domain.base import last_part
+from sharewarden.domain.observation import DISPATCHED
 from sharewarden.domain.policy import Policy
 from sharewarden.domain.save_request import SaveRequest, request_key
 from sharewarden.usecases.bump import BumpRequest, bump
@@ -36,8 +37,8 @@ def attempt(job: str) -> str:
 def changed(job: str, status: str, at: int) -> Json:
     """The event of a job's new state."""
     detail = {"jobArn": arn(job), "jobName": job, "jobQueue": QUEUE, "status": status, "createdAt": NOW}
-    running = {"latestAttempt": attempt_row(attempt(job))} if status == "RUNNING" else {}
-    return event("Batch Service Job State Change", detail | running, at)
+    dispatched = {"latestAttempt": attempt_row(attempt(job))} if status in DISPATCHED else {}
+    return event("Batch Service Job State Change", detail | dispatched, at)
 
 
 def running(one: World, job: str, priority: int, **update: Any) -> None:

@@ -344,7 +344,7 @@ def test_a_bump_that_would_die_of_waiting_goes_on_at_once() -> None:
 def test_a_victim_that_does_not_run_again_yet_has_nothing_to_save() -> None:
     one = full()
     told = one.batch.descriptions["low"]
-    one.batch.tell(told.model_copy(update={"status": "STARTING", "attempt": attempt("again")}))
+    one.batch.tell(told.model_copy(update={"status": "STARTING"}))
     one.clock.advance(MINUTE)
     one.take(changed("low", "STARTING", one.clock.at))
     bumped(one)

@@ -105,7 +105,7 @@ def whole(runtime: Runtime, uri: str, name: str, now: int) -> Save | None:
         sets.add([seen._replace(key=folder + seen.key) for seen in page])
     verify = _Verification(runtime, uri, now)
     found = (verify.judge(one, most=CANDIDATES)[1] for one in sets.newest_first())
-    return next((save for save in found if save is not None and save.name == name), None)
+    return next((save for save in found if save is not None), None)
 
 
 def _looked(
