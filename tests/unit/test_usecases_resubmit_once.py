@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from sharewarden.domain.priority import IN_FLIGHT, MOST_REFUSALS
 from sharewarden.domain.record import JobRecord
-from sharewarden.domain.resubmission import is_open
+from sharewarden.domain.resubmission import LIFE, is_open
 from sharewarden.intake.wishes import carry_out
 from sharewarden.ports import Denied, Unavailable
 from sharewarden.usecases.apply import apply
@@ -33,8 +33,8 @@ from tests.simulation.resubmit_kit import (
     turn,
     wanted,
 )
-from tests.simulation.samples import ARN, JOB
-from tests.simulation.world import NOW, facts_of
+from tests.simulation.samples import ARN, HOUR, JOB
+from tests.simulation.world import MINUTE, NOW, facts_of
 
 
 @pytest.mark.parametrize(("number", "name"), list(enumerate(calls_of_apply(), 1)))
@@ -168,10 +168,44 @@ def test_law_03_a_job_is_never_wished_for_twice() -> None:
     one.apply_all()
     case = case_of(one)
     one.ledger.commit([case.model_copy(update={"resubmitted": False, "next_job": None})], [], NOW)
+    before = one.record(JOB).resubmission
     step(one)
     turn(one)
     assert step(one).done
     assert len(one.batch.submitted) == 1
+    assert one.record(JOB).resubmission == before
+
+
+def test_the_new_job_belongs_to_the_attempt_that_led_to_it() -> None:
+    """Batch went on with the job after all, and it was exhausted once more: there is no second new job."""
+    one = wanted()
+    one.apply_all()
+    record = one.record(JOB)
+    assert record.resubmission is not None
+    other = record.resubmission.model_copy(update={"attempt": "arn:of/another"})
+    one.ledger.commit([record.model_copy(update={"resubmission": other})], [], NOW)
+    assert step(one).done
+    assert case_of(one).next_job is None
+
+
+def test_what_is_under_way_is_not_given_again() -> None:
+    one = wanted()
+    stopped(one, call_number("submit"), crash, "before")
+    one.clock.advance(MINUTE)
+    one.sweep("at once")
+    assert list(one.wishes.drain()) == []
+    assert turn(one) == ["done"]
+
+
+def test_law_01_time_does_not_end_what_may_have_been_done() -> None:
+    one = wanted()
+    stopped(one, call_number("submit"), crash, "after")
+    one.policies.policy = ruled(paused=True)
+    assert turn(one, LIFE + HOUR) == []
+    assert not facts_of(one.ledger, "resubmit-refused")
+    one.policies.policy = ruled()
+    assert turn(one) == ["done"]
+    assert len(one.batch.submitted) == len(facts_of(one.ledger, "resubmitted")) == 1
 
 
 def test_law_04_resubmissions_stay_under_the_blast_radius() -> None:
