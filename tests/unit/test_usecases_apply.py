@@ -290,7 +290,7 @@ def test_law_05_a_restore_that_is_refused_rests_and_is_not_forgotten() -> None:
 
 
 def test_law_03_only_apply_changes_a_job() -> None:
-    """Read from the code: who makes the three calls that change or make a job, and that there are no others."""
+    """Read from the code: who makes the calls that change or make a job, and that there are no others."""
     root = Path(sharewarden.__file__).parent
     callers: dict[str, set[str]] = {}
     for path in root.rglob("*.py"):
