@@ -5,10 +5,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from sharewarden.domain.attempts import Attempt
 from sharewarden.domain.observation import JobDescription
 from sharewarden.domain.policy import Policy
-from sharewarden.domain.record import new_record
-from sharewarden.domain.stored import MINUTE
+from sharewarden.domain.record import Transition, new_record
+from sharewarden.domain.stored import DAY, HOUR, MINUTE
 from sharewarden.usecases import checkpoints
 from sharewarden_tools.cli.checkpoints import list_checkpoints, size_text
 from sharewarden_tools.cli.deployment import Deployment
@@ -76,6 +77,56 @@ def test_as_json(capsys: pytest.CaptureFixture[str]) -> None:
         (1200, "complete"),
         (1100, "complete"),
     ]
+
+
+def preempted_before(made: World, *, share: str = "background") -> World:
+    """Two jobs of the share: they ran for eight hours in all, and were preempted twice."""
+    began = NOW - DAY
+    for number, hours in enumerate((3, 5)):
+        attempt = f"arn:aws:sagemaker:us-east-1:123456789012:training-job/AWSBatch{number}"
+        ran = Transition(at=began, what="status", status="RUNNING", attempt=attempt)
+        stopped = Attempt(training_job=attempt, stopped_at=began + hours * HOUR, preempted=True)
+        job = new_record(described().model_copy(update={"job": f"j{number}", "created_at": 0}))
+        update = {"share": share, "timeline": (ran,), "attempts": (stopped,)}
+        made.ledger.commit([job.model_copy(update=update)], [], NOW)
+    made.ledger.commit([new_record(described()).model_copy(update={"share": "background"})], [], NOW)
+    return made
+
+
+def test_how_often_to_save_is_advised_where_both_figures_are_known(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """sqrt(2 x 1.2 s x 4 h) is 185.9 s (Young, 1974)."""
+    assert run(preempted_before(job_with(saved(1200)))) == 0
+    line = capsys.readouterr().out.splitlines()[-1]
+    assert line == (
+        "saving every 3 min 6 s would cost least: a save takes 1 s, and jobs of this share run 4 h between"
+        " preemptions (2 known); it saves every 10 min"
+    )
+    assert run(preempted_before(job_with(saved(1200))), as_json=True) == 0
+    advice = json.loads(capsys.readouterr().out)["advice"]
+    assert advice == {
+        "interval": 185_903,
+        "took": 1200,
+        "between_preemptions": 4 * HOUR,
+        "preemptions": 2,
+    }
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        preempted_before(job_with(saved(1200)), share="medium"),
+        preempted_before(job_with(trainer(400))),
+        preempted_before(job_with({})),
+        job_with(saved(1200)),
+    ],
+)
+def test_where_either_is_not_known_nothing_is_advised(
+    made: World, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(made) == 0
+    assert "would cost least" not in capsys.readouterr().out
 
 
 def test_none_is_said(capsys: pytest.CaptureFixture[str]) -> None:

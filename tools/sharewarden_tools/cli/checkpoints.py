@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from sharewarden.domain.advice import Advice, advise, experience
 from sharewarden.domain.base import last_part
 from sharewarden.domain.checkpoints import SetSeen
 from sharewarden.domain.durations import format_duration
 from sharewarden.domain.record import JobRecord
+from sharewarden.domain.stored import SECOND
 from sharewarden.ports import Denied, Runtime, Unavailable
 from sharewarden.usecases.checkpoints import Looked, listed
 
@@ -27,10 +29,12 @@ def list_checkpoints(deployment: Deployment, job: str, *, as_json: bool) -> int:
             print_json({"uri": uri, "newest": "unknown", "why": str(error)})
         note(f"{uri}: what is saved there is unknown: {error}")
         return UNAVAILABLE
+    advice = _advice(runtime, deployment.job(job), looked, now)
     if as_json:
-        print_json(_as_json(uri, looked))
+        print_json(_as_json(uri, looked) | {"advice": advice and advice.model_dump()})
     else:
         _show(uri, looked, now)
+        _show_advice(advice, looked)
     return UNAVAILABLE if looked.save is None and looked.partial else OK
 
 
@@ -43,6 +47,32 @@ def checkpoint_uri(runtime: Runtime, job: str) -> str:
     if known.checkpoint_uri is None:
         raise BadInput(f"{job}: it has no CheckpointConfig, so nothing that it saves outlives an attempt")
     return known.checkpoint_uri
+
+
+def _advice(runtime: Runtime, job: str, looked: Looked, now: int) -> Advice | None:
+    """By the open records of the queue. Raises Unavailable."""
+    record = runtime.ledger.load(JobRecord, last_part(job))
+    if record is None or record.share is None or looked.save is None or not looked.save.took:
+        return None
+    met = experience(runtime.ledger.open_items(JobRecord, record.queue), record.share, now)
+    return advise(looked.save, met)
+
+
+def _show_advice(advice: Advice | None, looked: Looked) -> None:
+    if advice is None:
+        return
+    usual = looked.save.interval if looked.save else None
+    between, known = _time(advice.between_preemptions), f"{advice.preemptions} known"
+    now = f"; it saves every {_time(usual)}" if usual else ""
+    say(
+        f"saving every {_time(advice.interval)} would cost least: a save takes {_time(advice.took)}, and"
+        f" jobs of this share run {between} between preemptions ({known}){now}"
+    )
+
+
+def _time(ms: int) -> str:
+    """Whole seconds, one at least."""
+    return format_duration(max(1, round(ms / SECOND)) * SECOND)
 
 
 def _as_json(uri: str, looked: Looked) -> dict[str, object]:
