@@ -5,7 +5,14 @@ from sharewarden.domain.checkpoints import Save
 from sharewarden.domain.holding import Stay, stays
 from sharewarden.domain.outcome import next_stay, pause
 from sharewarden.domain.record import JobRecord
-from sharewarden.domain.resuming import Resume, prove, resume_facts, saved_in, unproved
+from sharewarden.domain.resuming import (
+    LONGEST_WAIT,
+    Resume,
+    prove,
+    resume_facts,
+    saved_in,
+    unproved,
+)
 from sharewarden.domain.saves import SHORTEST, UNKNOWN, usual_interval
 from sharewarden.domain.stored import MINUTE, SECOND
 from sharewarden.ports import Denied, Unavailable
@@ -24,12 +31,19 @@ def resumed(care: Care) -> Taken:
         return Taken(case)
     runs = care.record if case.next_job is None else care.runtime.ledger.load(JobRecord, case.next_job)
     if runs is None:
-        return Taken(case, wait=_pause(care))
+        return _unseen(care)
     stay = next_stay(runs, case.attempt) if case.next_job is None else _first(runs)
     if stay is None:
         over = runs.end is not None or runs.closed_at is not None
         return _said(care, None, Resume(proof="never-ran")) if over else Taken(case, wait=_pause(care))
     return _looked(care._replace(case=case.model_copy(update={"next_attempt": stay.attempt})), runs, stay)
+
+
+def _unseen(care: Care) -> Taken:
+    """The job in its place has no record yet: the next sweep takes it in."""
+    if care.now - care.case.opened_at < LONGEST_WAIT:
+        return Taken(care.case, wait=_pause(care))
+    return _said(care, None, Resume(proof="not-provable", why="the job in its place was never seen"))
 
 
 def _first(record: JobRecord) -> Stay | None:
@@ -42,8 +56,10 @@ def _looked(care: Care, runs: JobRecord, stay: Stay) -> Taken:
         return _said(care, stay, _nothing(case))
     try:
         found = _look(care, uri, stay)
-    except Unavailable:  # nothing is known, and there is time
-        return Taken(case, wait=UNKNOWN)
+    except Unavailable as error:
+        late = care.now - (stay.running_at or stay.since) >= LONGEST_WAIT
+        known = Resume(proof="not-provable", why=str(error))
+        return _said(care, stay, known) if late else Taken(case, wait=UNKNOWN)
     except Denied as error:
         return _said(care, stay, Resume(proof="not-provable", why=str(error)))
     return _judged(care, runs, stay, case.save, found)
