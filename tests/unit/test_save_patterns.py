@@ -87,10 +87,11 @@ def test_a_policy_has_so_many_and_they_are_part_of_its_hash() -> None:
     assert given_one.hash != Policy().hash == Policy(checkpoints=CheckpointPolicy()).hash
 
 
-def test_the_documented_patterns_load() -> None:
+def test_the_documented_policies_load() -> None:
     text = (Path(__file__).parents[2] / "docs" / "checkpoints.md").read_text()
-    (example,) = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
-    assert len(Policy.model_validate(yaml.safe_load(example)).checkpoints.patterns) == 3
+    examples = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
+    loaded = [Policy.model_validate(yaml.safe_load(example)).checkpoints for example in examples]
+    assert [(len(one.patterns), one.resubmit.mode) for one in loaded] == [(0, "enforce"), (3, "shadow")]
 
 
 PIECES = st.sampled_from(
