@@ -91,7 +91,8 @@ def test_the_documented_policies_load() -> None:
     text = (Path(__file__).parents[2] / "docs" / "checkpoints.md").read_text()
     examples = re.findall(r"```yaml\n(.*?)```", text, re.DOTALL)
     loaded = [Policy.model_validate(yaml.safe_load(example)).checkpoints for example in examples]
-    assert [(len(one.patterns), one.resubmit.mode) for one in loaded] == [(0, "enforce"), (3, "shadow")]
+    assert sorted(len(one.patterns) for one in loaded)[-1] == 3
+    assert [len(one.resubmit.roles) for one in loaded if one.resubmit.mode == "enforce"] == [2]
 
 
 PIECES = st.sampled_from(
