@@ -11,7 +11,7 @@ from sharewarden.domain.record import JobRecord
 from sharewarden.domain.resubmission import LIFE, is_open
 from sharewarden.intake.wishes import carry_out
 from sharewarden.ports import Denied, Unavailable
-from sharewarden.usecases.apply import apply
+from sharewarden.usecases.apply import FRESH, apply
 
 from tests.simulation.faults import Crash, When, crash, lose, nothing, once, watched
 from tests.simulation.resubmit_kit import (
@@ -186,6 +186,19 @@ def test_the_new_job_belongs_to_the_attempt_that_led_to_it() -> None:
     one.ledger.commit([record.model_copy(update={"resubmission": other})], [], NOW)
     assert step(one).done
     assert case_of(one).next_job is None
+
+
+def test_law_01_a_look_that_was_too_slow_forgets_nothing() -> None:
+    one = wanted()
+    stopped(one, call_number("submit"), crash, "after")
+    one.policies.policy = ruled(RULES.model_copy(update={"roles": ("Other",)}))
+    one.clock.advance(IN_FLIGHT)
+    slow = once(call_number("commit"), "before", lambda: one.clock.advance(FRESH + 1))
+    runtime, _ = watched(one.runtime, slow)
+    with pytest.raises(Unavailable, match="grew old"):
+        apply(runtime, JOB, ACT)
+    assert turn(one) == ["done"]
+    assert len(one.batch.submitted) == len(facts_of(one.ledger, "resubmitted")) == 1
 
 
 def test_what_is_under_way_is_not_given_again() -> None:

@@ -93,7 +93,7 @@ def looked_for(record: JobRecord, why: str, now: int) -> JobRecord:
     """The record whose wish is not wanted any more, but may have been done before."""
     wish = record.resubmission
     before = None if wish is None else wish.sent_at
-    return _with(record, sent_at=now if before is None else before, withdrawn=why)
+    return _with(record, sent_at=now if before is None else before, unsure=True, withdrawn=why)
 
 
 def not_sent(record: JobRecord) -> JobRecord:
