@@ -15,7 +15,6 @@ from sharewarden.domain.policy import Policy
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.stored import SECOND, Stored
 from sharewarden.ports import Conflict, Runtime, Unavailable
-
 from sharewarden.usecases.tell import send, unrecorded
 
 #: After this many lost races the step comes again by the workflow's own retry.
