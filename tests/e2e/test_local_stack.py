@@ -83,10 +83,20 @@ def trail(stack: LocalStack, share: str) -> list[AuditRecord]:
 
 
 def _row(fact: AuditRecord) -> tuple[object, ...]:
-    heard = fact.kind == "job-timeline"
-    figures = "" if heard else json.dumps(fact.figures, sort_keys=True)
-    reason = "" if heard else fact.reason
-    return (fact.key, fact.kind, fact.at, fact.actor, fact.before, fact.after, reason, fact.team, figures)
+    figures: Mapping[str, Any] = {} if fact.kind == "job-timeline" else fact.figures
+    reason = "" if fact.kind in {"job-timeline", "preemptor"} else fact.reason
+    if fact.kind in CARE:
+        figures = {name: value for name, value in figures.items() if name in SURE}
+    told = json.dumps(figures, sort_keys=True)
+    return (fact.key, fact.kind, fact.at, fact.actor, fact.before, fact.after, reason, fact.team, told)
+
+
+#: How long an attempt held capacity, who may have taken it, how long the pause was: that is told by
+#: the steps of jobs that were heard in time. What it lost, and that it went on, is read from what it saved.
+CARE = frozenset({"preemption-measure", "preemptor", "resume"})
+SURE = frozenset(
+    {"attempt", "basis", "lost_seconds", "save", "step", "kind", "proof", "resumed_from", "next_attempt"}
+)
 
 
 @pytest.fixture(scope="module")
@@ -190,7 +200,7 @@ def test_functions_that_die_half_way_change_neither_records_nor_audit(
 
 
 #: What happens when it is decided, and that is when somebody looks.
-FOUND = frozenset({"finding", "finding-cleared"})
+FOUND = frozenset({"finding", "finding-cleared", "checkpoint-unprotected"})
 OURS = frozenset({"boost-ended", "priority-changed"})
 
 
@@ -226,6 +236,28 @@ def test_a_batch_that_failed_comes_again_after_the_visibility_time_out(stack: Lo
     stack.run_until(stack.now() + 10 * MINUTE)
     assert [at - times[0] for at in times] == [0, 270_000]
     assert "out of memory" in stack.parts.log.getvalue()  # type: ignore[attr-defined]
+
+
+def test_a_step_that_failed_is_taken_again_by_its_workflow(stack: LocalStack) -> None:
+    care, left = stack.handlers["Care"], [RuntimeError("no memory"), RuntimeError("no time")]
+
+    def fails_twice(event: Mapping[str, Any], context: Any, runtime: Runtime) -> Mapping[str, Any]:
+        if left:
+            raise left.pop()
+        return care(event, context, runtime)
+
+    stack.handlers["Care"] = fails_twice
+    submit(stack, "background-1", HOUR)
+    victim = submit(stack, "background-2", HOUR)
+    stack.run_until(START + 15 * MINUTE)
+    submit(stack, "medium-1", 10 * MINUTE)
+    stack.run_until(START + 3 * HOUR)
+    ((execution,),) = (machine.executions.values() for machine in stack.machines.values())
+    assert (execution.status, left) == ("SUCCEEDED", [])
+    known = stack.client("stepfunctions", "ana")
+    arn = f"{next(iter(stack.machines)).replace(':stateMachine:', ':execution:')}:{execution.name}"
+    assert known.describe_execution(executionArn=arn)["status"] == "SUCCEEDED"
+    assert kinds(stack, victim).count("preemption-measure") == 1
 
 
 def test_an_event_that_no_rule_matches_reaches_no_function(stack: LocalStack) -> None:
