@@ -36,18 +36,19 @@ LONGEST = 12 * HOUR
 
 @dataclass(frozen=True)
 class Share:
-    """A quota share with one instance of its own."""
+    """A quota share with instances of its own."""
 
     name: str
     strategy: Literal["RESERVE", "LEND", "LEND_AND_BORROW"]
     in_share_preemption: bool = False
+    instances: int = 1
 
     def request(self) -> dict[str, object]:
         """Arguments of CreateQuotaShare."""
         borrows = {"borrowLimit": -1} if self.strategy == "LEND_AND_BORROW" else {}
         return {
             "quotaShareName": self.name,
-            "capacityLimits": [{"capacityUnit": INSTANCE, "maxCapacity": 1}],
+            "capacityLimits": [{"capacityUnit": INSTANCE, "maxCapacity": self.instances}],
             "resourceSharingConfiguration": {"strategy": self.strategy, **borrows},
             "preemptionConfiguration": {
                 "inSharePreemption": "ENABLED" if self.in_share_preemption else "DISABLED"
@@ -90,7 +91,9 @@ def create_pool(stack: Clients, shares: tuple[Share, ...] = SHARES) -> None:
     batch.create_service_environment(
         serviceEnvironmentName="three-team",
         serviceEnvironmentType="SAGEMAKER_TRAINING",
-        capacityLimits=[{"capacityUnit": INSTANCE, "maxCapacity": len(shares)}],
+        capacityLimits=[
+            {"capacityUnit": INSTANCE, "maxCapacity": sum(share.instances for share in shares)}
+        ],
     )
     batch.create_job_queue(
         jobQueueName=QUEUE,
