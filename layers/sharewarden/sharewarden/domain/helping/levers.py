@@ -51,11 +51,11 @@ def _use(reading: Reading, share: ShareView) -> str:
 
 
 def levers(pool: PoolView, job: JobView, share: ShareView, priority: int) -> tuple[Lever, ...]:
-    """What would let the job start at that priority, each alone."""
+    """What would let the job start, each alone, at a priority that makes it the first of its share."""
     base = readings(pool, job)
     tried = _changes(base[0], share)
     working = tuple(lever for lever, update in tried if starts(_changed(pool, share, update), job, priority))
-    return (*working, *_waits(base, priority))
+    return (*working, *_waits(base))
 
 
 def _changes(reading: Reading, share: ShareView) -> Iterator[tuple[Lever, dict[str, Any]]]:
@@ -82,11 +82,9 @@ def _lever(change: Change, share: str, text: str, value: int | None = None) -> L
     return Lever(change=change, share=share, text=text, value=value)
 
 
-def _waits(base: list[Reading], priority: int) -> tuple[Lever, ...]:
+def _waits(base: list[Reading]) -> tuple[Lever, ...]:
     """The jobs whose end alone makes room: the soonest expected end first, then the oldest."""
     first = base[0]
-    if any(reading.ahead(priority) for reading in base):
-        return ()
     held = sorted(first.held(first.job.unit), key=_ends)
     alone = (job for job in held if all(_frees(reading, job) for reading in base))
     return tuple(_wait(job) for job, _ in zip(alone, range(MOST_WAITS), strict=False))
