@@ -93,9 +93,7 @@ def saves_alone(stack: LocalStack, step: int) -> None:
 
 
 def record(stack: LocalStack, name: str) -> JobRecord:
-    found = [
-        one for one in stack.runtime.ledger.open_items(JobRecord, queue_arn(QUEUE)) if one.name == name
-    ]
+    found = [one for one in stack.runtime.ledger.open_items(JobRecord, queue_arn(QUEUE)) if one.name == name]
     assert len(found) == 1, name
     return found[0]
 

@@ -91,9 +91,7 @@ def create_pool(stack: Clients, shares: tuple[Share, ...] = SHARES) -> None:
     batch.create_service_environment(
         serviceEnvironmentName="three-team",
         serviceEnvironmentType="SAGEMAKER_TRAINING",
-        capacityLimits=[
-            {"capacityUnit": INSTANCE, "maxCapacity": sum(share.instances for share in shares)}
-        ],
+        capacityLimits=[{"capacityUnit": INSTANCE, "maxCapacity": sum(share.instances for share in shares)}],
     )
     batch.create_job_queue(
         jobQueueName=QUEUE,
