@@ -71,6 +71,12 @@ def test_a_job_that_is_pushed_out_before_it_runs_has_lost_nothing() -> None:
     assert (low.waited, low.restart_waits, low.preemptions) == (174 * SECOND, (), 1)
 
 
+def test_without_in_share_preemption_the_higher_priority_waits() -> None:
+    found = played(LOW, HIGH, shares=(Share("a", 1, in_share=False),))
+    assert attempts(found["low"]) == [(1, 21, 1_026, 1_000, 0)]
+    assert found["high"].attempts[0].dispatched_at == (1_026 + NOTICE) * SECOND
+
+
 def test_lent_capacity_comes_back_by_cross_share_preemption() -> None:
     shares = (Share("a", 1, in_share=False), Share("b", 1, in_share=False))
     wide = Job("wide", "a", "ana", 0, 2, 3_600 * SECOND, save_every=600 * SECOND)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
+from itertools import pairwise
 from statistics import mean, median, pvariance
 
 import pytest
@@ -85,6 +86,11 @@ def test_arrivals_are_bursty_and_follow_the_hour(weeks: list[Workload]) -> None:
     together = [sum(counts) for counts in zip(*map(by_hour, weeks), strict=True)]
     night, afternoon = mean(together[3:7]), mean(together[14:18])
     assert night < afternoon / 4
+    morning = [
+        mean(together[24 * day + 9 : 24 * day + 12]) / mean(together[24 * day :][:24]) for day in range(7)
+    ]
+    assert mean(morning[:5]) > 1.1
+    assert mean(morning[5:]) < 1
     assert sum(together[5 * 24 :]) / 2 < sum(together[: 5 * 24]) / 5
 
 
@@ -112,6 +118,22 @@ def test_a_team_sends_what_its_row_says(team: str, jobs: list[Job]) -> None:
         assert sum(job.sla is not None and job.sla.name == name for job in mine) / len(mine) == pytest.approx(
             part, abs=0.05
         )
+
+
+def test_batches_come_job_after_job_of_one_user_with_one_size(weeks: list[Workload]) -> None:
+    sweeps = [[job for job in week.jobs if job.share == "sweeps"] for week in weeks]
+    pairs = [pair for jobs in sweeps for pair in pairwise(jobs)]
+    close = [(one, other) for one, other in pairs if other.submitted_at - one.submitted_at == 5_000]
+    assert len(close) / len(pairs) > 0.7
+    assert mean((one.user, one.gpus) == (other.user, other.gpus) for one, other in close) > 0.97
+
+
+def test_the_first_of_a_team_s_users_sends_about_half_and_most_hear_sigterm(jobs: list[Job]) -> None:
+    within(sum(job.user.endswith("-1") for job in jobs) / len(jobs), 0.48, 0.1)
+    users = {job.user for job in jobs if job.share == "vision"}
+    assert users == {f"vision-user-{number}" for number in range(1, 9)}
+    saving = [job for job in jobs if job.save_every]
+    within(sum(job.stop_save is not None for job in saving) / len(saving), 0.6, 0.12)
 
 
 @pytest.mark.parametrize(

@@ -196,7 +196,7 @@ def _number(cells: Mapping[str, str], column: str, least: float, most: float) ->
         value = float(text)
     except ValueError:
         raise _Bad(column, f"{text!r} is no number") from None
-    if not least <= value <= most or math.isnan(value):
+    if not least <= value <= most:  # so it is with nan, too
         raise _Bad(column, f"{text} is not between {least:g} and {most:g}")
     return value
 
