@@ -81,8 +81,8 @@ def aws_runtime(
 ) -> Runtime:
     """The ports over boto3, which takes Region, credentials and endpoints from the process's environment.
 
-    ``clients`` by service (``s3``, ``stepfunctions``): those that are otherwise made at first use, for a caller
-    whose environment will be another one by then. Raises pydantic's ValidationError.
+    ``clients`` by service (``s3``, ``stepfunctions``): those that are otherwise made at first use, for a
+    caller whose environment will be another one by then. Raises pydantic's ValidationError.
     """
     given = settings(env)
     made = clients or {}

@@ -24,6 +24,8 @@ LOGS = Path(".sharewarden")
 #: The emulator takes this access key for the account's root; every other one has to be made in its IAM.
 ROOT_USER = "test"
 STARTS_WITHIN, STOPS_WITHIN = 90, 10
+#: A minute that a workflow waits takes two seconds here, where the lab's jobs take seconds, too.
+WAIT_SCALE = "0.03"
 
 
 class EmulatorError(Exception):
@@ -120,6 +122,7 @@ def _settings(host: str, port: int, folder: str) -> dict[str, str]:
         "MINISTACK_ACCOUNT_ID": ACCOUNT,
         "AUTH": "true",
         "SFTP_ENABLED": "0",
+        "SFN_WAIT_SCALE": WAIT_SCALE,
         "IOT_MTLS_ENABLED": "0",
         **OWN_MACHINE,
         "NO_PROXY": host,

@@ -10,6 +10,7 @@ import json
 from contextvars import ContextVar
 from typing import Any
 
+import yaml
 from ministack.app import main
 from ministack.services import eventbridge
 from ministack.services.cloudformation import changesets, engine, handlers, provisioners, stacks
@@ -21,6 +22,7 @@ _evaluate = engine._evaluate_conditions
 _alarm_record = provisioners._cw_metric_alarm_record
 _create_table = provisioners._RESOURCE_HANDLERS["AWS::DynamoDB::Table"]["create"]
 _iso_time = provisioners.now_iso
+_state_machine = provisioners._sfn_definition
 _in_table: ContextVar[bool] = ContextVar("whether a table is being made", default=False)
 _time: ContextVar[float | None] = ContextVar("time of the event that is being put", default=None)
 
@@ -102,12 +104,20 @@ def alarm_record(name: str, props: dict[str, Any]) -> dict[str, Any]:
     return answer
 
 
+# Step Functions by CloudFormation: a definition in YAML, as S3 may hold it; ministack reads JSON alone.
+
+
+def state_machine(props: dict[str, Any]) -> str:
+    return json.dumps(yaml.safe_load(_state_machine(props)))
+
+
 def close_gaps() -> None:
     eventbridge._put_events = put_events
     eventbridge._now_ts = event_time
     provisioners._cw_metric_alarm_record = alarm_record
     provisioners._RESOURCE_HANDLERS["AWS::DynamoDB::Table"]["create"] = create_table
     provisioners.now_iso = iso_time
+    provisioners._sfn_definition = state_machine
     for module in (changesets, engine, handlers, stacks):
         module._evaluate_conditions = evaluate_conditions
 
