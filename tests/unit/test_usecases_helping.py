@@ -158,6 +158,9 @@ def test_law_02_of_a_newer_state_than_that_of_the_record_no_time_is_known() -> N
     job = seen(described(), record_of(WAITS))
     assert (job.status, job.priority, job.dispatched_at, job.started_at) == ("RUNNING", 5, None, None)
     assert seen(WAITS, record_of(described())).queued_at == NOW, "it was requeued just now, or long ago"
+    one, other = (described(attempt=f"{described().arn}-attempt-{number}") for number in (1, 2))
+    assert seen(one, record_of(one)).dispatched_at == NOW - 30 * MINUTE
+    assert seen(other, record_of(one)).dispatched_at is None, "an attempt that no event has told of"
 
 
 def test_law_02_the_priority_is_that_which_batch_shows() -> None:
