@@ -172,7 +172,7 @@ def test_law_02_a_look_at_half_of_the_queue_is_none(lost: str) -> None:
     def fail(number: int, name: str, when: When) -> None:
         nonlocal looks
         looks += (name, when) == (lost, "before")
-        if when == "before" and name == lost and looks == {"jobs": 3, "open_items": 3}[lost]:
+        if when == "before" and name == lost and looks == {"jobs": 3, "open_items": 5}[lost]:
             raise Unavailable("throttled")
 
     one.clock.advance(MINUTE)
