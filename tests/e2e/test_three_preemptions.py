@@ -70,7 +70,7 @@ def script(stack: LocalStack, name: str, *, checkpoints: bool) -> None:
 
 
 def live_through(stack: LocalStack) -> None:
-    """A day of turns of one interval. The script goes on where it was, after the third preemption from zero."""
+    """A day of turns of one interval. The script goes on where it was, the last time from zero."""
     step, turns = 0, NIGHT // INTERVAL
     comes = {START + at // INTERVAL * INTERVAL: at % INTERVAL for at in OWNER_COMES}
     for turn in range(1, turns):
