@@ -100,6 +100,7 @@ def test_for_people(stack: LocalStack, capsys: pytest.CaptureFixture[str]) -> No
 
 
 def test_without_prices_there_is_no_money(stack: LocalStack, capsys: pytest.CaptureFixture[str]) -> None:
+    stack.run_until(START + 8 * HOUR)
     show_usage(deployment(stack), PLAIN, as_json=False)
     assert "USD" not in capsys.readouterr().out
     answer = asked_json(stack, capsys)
@@ -109,6 +110,7 @@ def test_without_prices_there_is_no_money(stack: LocalStack, capsys: pytest.Capt
 
 
 def test_one_team_and_another_period(stack: LocalStack, capsys: pytest.CaptureFixture[str]) -> None:
+    stack.run_until(START + 8 * HOUR)
     asked = PLAIN._replace(team="vision", period="day", since="1d")
     assert show_usage(deployment(stack), asked, as_json=True) == 0
     out, err = capsys.readouterr()
