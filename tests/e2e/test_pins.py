@@ -119,9 +119,10 @@ def test_a_deleted_set_comes_back_byte_by_byte_and_the_job_goes_on_from_it(
     (second,) = [one for one in job["attempts"] if one["serviceResourceId"]["value"] != preempted(stack)]
     left = HOUR - was["step"] * 1000
     assert second["stoppedAt"] - second["startedAt"] == pytest.approx(left, abs=MINUTE)
+    the_restore_is_on_record_with_the_person(stack)
 
 
-def test_the_restore_is_on_record_with_the_person(stack: LocalStack) -> None:
+def the_restore_is_on_record_with_the_person(stack: LocalStack) -> None:
     found = list(stack.runtime.audit.by_share(queue_of(stack), "background", START, stack.now()))
     (fact,) = [one for one in found if one.kind == "checkpoint-restored"]
     assert (fact.actor, fact.mode, fact.job_name, fact.figures["files"]) == ("ana", "enforce", JOB, 2)
