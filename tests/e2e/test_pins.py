@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sharewarden.domain.case import Case
+from sharewarden.domain.preemption.case import Case
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.stored import HOUR, MINUTE, SECOND
 from sharewarden_checkpoint import Saver

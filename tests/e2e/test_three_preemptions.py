@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 from sharewarden.domain.audit import AuditRecord, Kind
-from sharewarden.domain.case import Case
 from sharewarden.domain.notice import Notice
+from sharewarden.domain.preemption.case import Case
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.stored import DAY, HOUR, MINUTE, SECOND
 from sharewarden_tools.lab import VirtualClock

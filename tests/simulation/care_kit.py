@@ -9,10 +9,10 @@ from typing import Any
 
 from sharewarden.domain.audit import AuditRecord
 from sharewarden.domain.base import last_part
-from sharewarden.domain.case import Case
 from sharewarden.domain.notice import Notice
 from sharewarden.domain.observation import AttemptSeen, Status
 from sharewarden.domain.policy import Policy
+from sharewarden.domain.preemption.case import Case
 from sharewarden.intake.care import take_care
 from sharewarden_tools.local.definition import StateError, load_definition
 from sharewarden_tools.local.workflows import Machine, MachineWorkflows

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from sharewarden.domain.audit import AuditRecord
-from sharewarden.domain.case import Case
+from sharewarden.domain.preemption.case import Case
 from sharewarden.domain.stored import MINUTE
 from sharewarden.usecases.care.frame import take
 from sharewarden.usecases.care.measure import measure

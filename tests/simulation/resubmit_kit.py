@@ -6,11 +6,11 @@ import json
 from contextlib import suppress
 from typing import Any
 
-from sharewarden.domain.case import Case
 from sharewarden.domain.checkpoints import Save
 from sharewarden.domain.notice import Notice
 from sharewarden.domain.observation import AttemptSeen, JobDescription
 from sharewarden.domain.policy import CheckpointPolicy, Policy, ResubmitPolicy
+from sharewarden.domain.preemption.case import Case
 from sharewarden.domain.resubmission import new_name, new_token
 from sharewarden.ports import Runtime, Unavailable
 from sharewarden.usecases.apply import apply

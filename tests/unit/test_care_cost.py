@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from sharewarden.domain.attempts import Attempt
 from sharewarden.domain.audit import AuditRecord
-from sharewarden.domain.case import Case
 from sharewarden.domain.checkpoints import Save
 from sharewarden.domain.observation import ShareDescription, Status
-from sharewarden.domain.preemptor import WINDOW
+from sharewarden.domain.preemption.case import Case
+from sharewarden.domain.preemption.preemptor import WINDOW
 from sharewarden.domain.priority import Boost, PriorityLedger
 from sharewarden.domain.record import End, JobRecord, Transition
 from sharewarden.domain.share import Lowered, ShareRecord

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 from sharewarden.domain.attempts import Attempt
-from sharewarden.domain.before_stop import saved_before_next
-from sharewarden.domain.case import Case
 from sharewarden.domain.checkpoints import Save
 from sharewarden.domain.notice import Notice
 from sharewarden.domain.observation import Status
 from sharewarden.domain.pins import Pin
+from sharewarden.domain.preemption.before_stop import saved_before_next
+from sharewarden.domain.preemption.case import Case
 from sharewarden.domain.record import JobRecord, Transition
 from sharewarden.domain.stored import HOUR, MINUTE
 from sharewarden.ports import Runtime, Unavailable

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from sharewarden.domain.attempts import Attempt
-from sharewarden.domain.case import (
+from sharewarden.domain.observation import Status
+from sharewarden.domain.preemption.case import (
     LATE,
     LONGEST_LATE,
     Case,
@@ -16,7 +17,6 @@ from sharewarden.domain.case import (
     renewed,
     with_cases,
 )
-from sharewarden.domain.observation import Status
 from sharewarden.domain.record import JobRecord, Snapshot, Transition
 from sharewarden.domain.stored import HOUR, MINUTE
 

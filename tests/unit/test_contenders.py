@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 from sharewarden.domain.attempts import Attempt
-from sharewarden.domain.case import Case
-from sharewarden.domain.contenders import LONGEST_STOP, look_around, victim_of
 from sharewarden.domain.observation import ShareDescription, Status
-from sharewarden.domain.preemptor import GRACE, REACTION, WINDOW, Bump, Victim
+from sharewarden.domain.preemption.case import Case
+from sharewarden.domain.preemption.contenders import LONGEST_STOP, look_around, victim_of
+from sharewarden.domain.preemption.preemptor import GRACE, REACTION, WINDOW, Bump, Victim
 from sharewarden.domain.priority import Boost, PriorityLedger
 from sharewarden.domain.record import JobRecord, Transition
 from sharewarden.domain.share import Lowered, ShareRecord

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from sharewarden.domain.attempts import Attempt
-from sharewarden.domain.holding import Stay, stay_of, stays
 from sharewarden.domain.observation import Status
+from sharewarden.domain.preemption.holding import Stay, stay_of, stays
 from sharewarden.domain.record import End, JobRecord, Snapshot, Transition
 
 EMPTY = JobRecord(job="j", arn="a/j", name="j", queue="q", created_at=500)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from sharewarden.domain.attempts import Attempt
-from sharewarden.domain.case import Sight
 from sharewarden.domain.checkpoints import Save
-from sharewarden.domain.loss import Loss, loss_of, measure_fact
 from sharewarden.domain.policy import Policy
+from sharewarden.domain.preemption.case import Sight
+from sharewarden.domain.preemption.loss import Loss, loss_of, measure_fact
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.stored import HOUR, MINUTE, SECOND
 

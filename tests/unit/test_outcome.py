@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from sharewarden.domain.attempts import Attempt
-from sharewarden.domain.case import Case
 from sharewarden.domain.observation import SETTLE, Status
-from sharewarden.domain.outcome import (
+from sharewarden.domain.preemption.case import Case
+from sharewarden.domain.preemption.outcome import (
     BOUND,
     GRACE,
     LONGEST_PAUSE,

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 import pytest
-from sharewarden.domain.inference import Cause, Confidence
 from sharewarden.domain.observation import ShareDescription
-from sharewarden.domain.preemptor import GRACE, REACTION, WINDOW, Bump, Contender, Held, Look, Victim, infer
+from sharewarden.domain.preemption.inference import Cause, Confidence
+from sharewarden.domain.preemption.preemptor import (
+    GRACE,
+    REACTION,
+    WINDOW,
+    Bump,
+    Contender,
+    Held,
+    Look,
+    Victim,
+    infer,
+)
 from sharewarden.domain.share import Lowered
 from sharewarden.domain.stored import HOUR, MINUTE, SECOND
 

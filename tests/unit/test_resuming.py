@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from sharewarden.domain.case import Case
 from sharewarden.domain.checkpoints import Layout, Save
-from sharewarden.domain.holding import Stay
 from sharewarden.domain.policy import Policy
-from sharewarden.domain.record import JobRecord
-from sharewarden.domain.resuming import (
+from sharewarden.domain.preemption.case import Case
+from sharewarden.domain.preemption.holding import Stay
+from sharewarden.domain.preemption.resuming import (
     COPIED,
     LONGEST_WAIT,
     Resume,
@@ -19,6 +18,7 @@ from sharewarden.domain.resuming import (
     saved_in,
     unproved,
 )
+from sharewarden.domain.record import JobRecord
 from sharewarden.domain.saves import Saves, SaveTime
 from sharewarden.domain.stored import HOUR, MINUTE
 

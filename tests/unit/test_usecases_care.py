@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 from sharewarden.domain.attempts import Attempt
-from sharewarden.domain.case import Case
 from sharewarden.domain.checkpoints import Save
 from sharewarden.domain.notice import Notice
 from sharewarden.domain.observation import AttemptSeen
-from sharewarden.domain.outcome import GRACE, SHORTEST_PAUSE
+from sharewarden.domain.preemption.case import Case
+from sharewarden.domain.preemption.outcome import GRACE, SHORTEST_PAUSE
+from sharewarden.domain.preemption.resuming import LONGEST_WAIT
 from sharewarden.domain.record import End, JobRecord, Transition
-from sharewarden.domain.resuming import LONGEST_WAIT
 from sharewarden.domain.saves import UNKNOWN, Saves
 from sharewarden.domain.stored import HOUR, MINUTE
 from sharewarden.domain.stored import SECOND as S

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from sharewarden.domain.case import LATE, Case
+from sharewarden.domain.preemption.case import LATE, Case
 from sharewarden.domain.stored import MINUTE
 from sharewarden.ports import Unavailable
 from sharewarden.usecases.care.start import MOST_STARTED, start, start_lost

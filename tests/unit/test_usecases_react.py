@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from sharewarden.domain.case import Case
 from sharewarden.domain.decide import PREEMPTIONS_AT_ONCE
 from sharewarden.domain.foreign import ForeignJob
 from sharewarden.domain.observation import AttemptSeen
+from sharewarden.domain.preemption.case import Case
 from sharewarden.domain.record import status
 from sharewarden.domain.stored import DAY
 from sharewarden.domain.training import TrainingRecord

@@ -11,7 +11,7 @@ from sharewarden.domain.audit import AuditRecord
 from sharewarden.domain.base import Frozen, last_part
 from sharewarden.domain.facts import HOST_RECLAIMED
 from sharewarden.domain.gaps import is_preemption
-from sharewarden.domain.inference import Cause
+from sharewarden.domain.preemption.inference import Cause
 from sharewarden.domain.stored import HOUR, SECOND
 
 KINDS = frozenset({"preemption", "preemption-measure", "preemptor", "resume", "gap"})

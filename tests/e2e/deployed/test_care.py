@@ -7,7 +7,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
-from sharewarden.domain.case import Case
+from sharewarden.domain.preemption.case import Case
 from sharewarden_tools.emulator.deployed import Deployed
 from sharewarden_tools.stories.three_team import submit
 

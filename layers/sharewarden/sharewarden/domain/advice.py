@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from .base import Frozen
 from .checkpoints import Save, best_interval
-from .holding import stays
+from .preemption.holding import stays
 from .record import JobRecord
 
 

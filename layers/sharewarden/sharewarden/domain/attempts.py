@@ -27,7 +27,7 @@ class Attempt(Frozen):
     preempted: bool = False
     audited: bool = False
     cased: bool = False
-    """Its case was opened: see ``case.py``."""
+    """Its case was opened: see ``preemption/case.py``."""
 
 
 def join(attempts: tuple[Attempt, ...], seen: Iterable[AttemptSeen]) -> tuple[Attempt, ...]:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 from .audit import AuditFact
 from .base import Frozen
-from .case import Case, due_cases, with_cases
 from .facts import (
     boost_ended_fact,
     drift_facts,
@@ -21,6 +20,7 @@ from .facts import (
 from .notice import Notice
 from .observation import JobDescription
 from .policy import Policy
+from .preemption.case import Case, due_cases, with_cases
 from .priority import Done, Drift, PriorityLedger, end_boosts, live_boosts, read
 from .record import JobRecord, absorb, settle_end
 from .termination import (

@@ -1,7 +1,7 @@
 """The step that looks for the newest complete checkpoint that the attempt left."""
 
-from sharewarden.domain.before_stop import saved_before_next
-from sharewarden.domain.case import Sight
+from sharewarden.domain.preemption.before_stop import saved_before_next
+from sharewarden.domain.preemption.case import Sight
 from sharewarden.ports import Denied
 from sharewarden.usecases.checkpoints import Looked, newest
 

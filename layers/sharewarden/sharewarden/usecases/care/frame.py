@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from sharewarden.domain.audit import AuditFact
-from sharewarden.domain.case import Case
 from sharewarden.domain.notice import Notice
 from sharewarden.domain.policy import Policy
+from sharewarden.domain.preemption.case import Case
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.stored import SECOND, Stored
 from sharewarden.ports import Conflict, Runtime, Unavailable

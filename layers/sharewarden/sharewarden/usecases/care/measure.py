@@ -2,9 +2,9 @@
 
 from sharewarden.domain.attempts import Attempt
 from sharewarden.domain.booking import started_at
-from sharewarden.domain.case import Case
-from sharewarden.domain.holding import stay_of
-from sharewarden.domain.loss import loss_of, measure_fact
+from sharewarden.domain.preemption.case import Case
+from sharewarden.domain.preemption.holding import stay_of
+from sharewarden.domain.preemption.loss import loss_of, measure_fact
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.stored import HOUR, MINUTE
 

@@ -1,6 +1,6 @@
 """The first step: what is known of the job's checkpoints without asking anybody."""
 
-from sharewarden.domain.before_stop import saved_before_next
+from sharewarden.domain.preemption.before_stop import saved_before_next
 
 from .frame import Care, Taken
 

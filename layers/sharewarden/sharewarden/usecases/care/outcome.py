@@ -1,7 +1,7 @@
 """The step that waits until it is known what became of the job."""
 
 from sharewarden.domain.decide import decide_read
-from sharewarden.domain.outcome import is_ask_due, outcome_of, pause
+from sharewarden.domain.preemption.outcome import is_ask_due, outcome_of, pause
 from sharewarden.domain.stored import SECOND
 from sharewarden.usecases.change import change
 

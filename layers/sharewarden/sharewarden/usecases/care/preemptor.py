@@ -1,11 +1,11 @@
 """The step that puts on record who is taken to be behind the preemption, and how long that job had waited."""
 
 from sharewarden.domain.attempts import Attempt
-from sharewarden.domain.contenders import look_around, victim_of
-from sharewarden.domain.holding import Stay, stays
-from sharewarden.domain.inference import Inferred
-from sharewarden.domain.preemptor import WINDOW, infer
-from sharewarden.domain.preemptor_fact import preemptor_fact
+from sharewarden.domain.preemption.contenders import look_around, victim_of
+from sharewarden.domain.preemption.holding import Stay, stays
+from sharewarden.domain.preemption.inference import Inferred
+from sharewarden.domain.preemption.preemptor import WINDOW, infer
+from sharewarden.domain.preemption.preemptor_fact import preemptor_fact
 from sharewarden.domain.record import JobRecord
 from sharewarden.domain.share import ShareRecord
 from sharewarden.domain.stored import HOUR, MINUTE, SECOND

@@ -1,11 +1,10 @@
 """The step that waits until the job runs again, and for the evidence that it went on from its checkpoint."""
 
-from sharewarden.domain.case import Case
 from sharewarden.domain.checkpoints import Save
-from sharewarden.domain.holding import Stay, stays
-from sharewarden.domain.outcome import next_stay, pause
-from sharewarden.domain.record import JobRecord
-from sharewarden.domain.resuming import (
+from sharewarden.domain.preemption.case import Case
+from sharewarden.domain.preemption.holding import Stay, stays
+from sharewarden.domain.preemption.outcome import next_stay, pause
+from sharewarden.domain.preemption.resuming import (
     LONGEST_WAIT,
     Resume,
     prove,
@@ -13,6 +12,7 @@ from sharewarden.domain.resuming import (
     saved_in,
     unproved,
 )
+from sharewarden.domain.record import JobRecord
 from sharewarden.domain.saves import SHORTEST, UNKNOWN, usual_interval
 from sharewarden.domain.stored import MINUTE, SECOND
 from sharewarden.ports import Denied, Unavailable

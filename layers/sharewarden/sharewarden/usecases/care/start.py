@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from contextlib import suppress
 
-from sharewarden.domain.case import Case, lost_since, renewed
+from sharewarden.domain.preemption.case import Case, lost_since, renewed
 from sharewarden.ports import Conflict, Runtime, Unavailable
 
 #: Executions that one sweep starts for a queue at most, those that are lost for longest first.

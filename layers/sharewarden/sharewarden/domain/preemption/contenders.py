@@ -2,16 +2,17 @@
 
 from collections.abc import Iterable, Iterator
 
-from .attempts import Attempt
+from sharewarden.domain.attempts import Attempt
+from sharewarden.domain.facts import preemption_kind
+from sharewarden.domain.observation import ShareDescription
+from sharewarden.domain.record import JobRecord
+from sharewarden.domain.share import Lowered, ShareRecord
+from sharewarden.domain.stored import MINUTE, SECOND
+
 from .case import Case
-from .facts import preemption_kind
 from .holding import Stay, stays
 from .inference import Cause
-from .observation import ShareDescription
 from .preemptor import GRACE, REACTION, WINDOW, Bump, Contender, Held, Look, Victim
-from .record import JobRecord
-from .share import Lowered, ShareRecord
-from .stored import MINUTE, SECOND
 
 #: A preemption that is said to have begun so long before the stop began by another event than that.
 LONGEST_STOP = GRACE + MINUTE

@@ -14,11 +14,12 @@ A lowered limit has no preemptor: then the shares as they are now do not cover w
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from .base import Frozen
+from sharewarden.domain.base import Frozen
+from sharewarden.domain.observation import ShareDescription
+from sharewarden.domain.share import Lowered
+from sharewarden.domain.stored import MINUTE, SECOND
+
 from .inference import Cause, Confidence, Inferred
-from .observation import ShareDescription
-from .share import Lowered
-from .stored import MINUTE, SECOND
 
 #: A training job has 120 s to stop (SageMaker developer guide, stopping): so much earlier, at most, did a
 #: preemption begin whose beginning was not told.

@@ -7,19 +7,20 @@ soon enough.
 
 from typing import Any
 
-from .audit import AuditFact, attempt_key, subject_key
-from .base import Frozen, last_part
+from sharewarden.domain.audit import AuditFact, attempt_key, subject_key
+from sharewarden.domain.base import Frozen, last_part
+from sharewarden.domain.checkpoints import Save
+from sharewarden.domain.durations import format_duration
+from sharewarden.domain.facts import job_fact
+from sharewarden.domain.findings import notice_of
+from sharewarden.domain.notice import Notice, Severity
+from sharewarden.domain.policy import Policy
+from sharewarden.domain.record import JobRecord
+from sharewarden.domain.saves import SKEW, usual_interval
+from sharewarden.domain.stored import DAY, HOUR, MINUTE, SECOND
+
 from .case import Case, Proof
-from .checkpoints import Save
-from .durations import format_duration
-from .facts import job_fact
-from .findings import notice_of
 from .holding import Stay
-from .notice import Notice, Severity
-from .policy import Policy
-from .record import JobRecord
-from .saves import SKEW, usual_interval
-from .stored import DAY, HOUR, MINUTE, SECOND
 
 #: So many of its usual intervals may pass without a save ...
 INTERVALS = 3

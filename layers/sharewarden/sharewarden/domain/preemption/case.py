@@ -7,12 +7,13 @@ each of them found is kept here, so that a step that comes twice, or after a cra
 from collections.abc import Iterator
 from typing import ClassVar, Literal
 
-from .attempts import Attempt
-from .checkpoints import Save
+from sharewarden.domain.attempts import Attempt
+from sharewarden.domain.checkpoints import Save
+from sharewarden.domain.observation import DISPATCHED
+from sharewarden.domain.record import JobRecord, steps_of
+from sharewarden.domain.stored import HOUR, KEEP_AFTER_END, MINUTE, SECOND, Stored
+
 from .inference import Inferred
-from .observation import DISPATCHED
-from .record import JobRecord, steps_of
-from .stored import HOUR, KEEP_AFTER_END, MINUTE, SECOND, Stored
 
 #: What became of it. ``requeued``: it waits or runs again; ``exhausted``: its preemption retries ran out;
 #: ``cancelled``: somebody terminated it; ``ended``: it came to its own end meanwhile; ``mistaken``: it

@@ -2,10 +2,11 @@
 
 from collections.abc import Callable
 
-from .base import last_part
-from .checkpoints import Save
+from sharewarden.domain.base import last_part
+from sharewarden.domain.checkpoints import Save
+from sharewarden.domain.record import JobRecord
+
 from .holding import stay_of, stays
-from .record import JobRecord
 
 
 def saved_before_next(record: JobRecord, attempt: str) -> Callable[[Save], bool]:

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .observation import DISPATCHED
-from .record import JobRecord, Transition, steps_of
-from .stored import SECOND
+from sharewarden.domain.observation import DISPATCHED
+from sharewarden.domain.record import JobRecord, Transition, steps_of
+from sharewarden.domain.stored import SECOND
 
 
 class Stay(NamedTuple):

@@ -2,15 +2,16 @@
 
 from typing import Any
 
-from .attempts import Attempt
-from .audit import AuditFact, attempt_key
-from .durations import format_duration
-from .facts import job_fact, team
+from sharewarden.domain.attempts import Attempt
+from sharewarden.domain.audit import AuditFact, attempt_key
+from sharewarden.domain.durations import format_duration
+from sharewarden.domain.facts import job_fact, team
+from sharewarden.domain.policy import Policy
+from sharewarden.domain.record import JobRecord
+from sharewarden.domain.stored import SECOND
+
 from .holding import Stay
 from .inference import Inferred
-from .policy import Policy
-from .record import JobRecord
-from .stored import SECOND
 
 
 def preemptor_fact(

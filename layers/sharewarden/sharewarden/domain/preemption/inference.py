@@ -4,7 +4,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from .base import Frozen
+from sharewarden.domain.base import Frozen
 
 #: ``cross-share``: lent capacity went back to its owner; ``in-share``: a higher priority of the same share;
 #: ``lowered-limit``: a share's limit was lowered below what was used.

@@ -4,12 +4,13 @@ Batch requeues a preempted job unless its preemption retries are used up (Batch 
 which event and reason it tells of the latter is not documented: the counts and the end of the job do.
 """
 
-from .attempts import Attempt
+from sharewarden.domain.attempts import Attempt
+from sharewarden.domain.observation import SETTLE, TERMINAL, Status
+from sharewarden.domain.record import JobRecord, running_attempt, status
+from sharewarden.domain.stored import DAY, HOUR, MINUTE, SECOND
+
 from .case import Case, Outcome, attempt_at
 from .holding import Stay, stays
-from .observation import SETTLE, TERMINAL, Status
-from .record import JobRecord, running_attempt, status
-from .stored import DAY, HOUR, MINUTE, SECOND
 
 #: An attempt stops within two minutes (SageMaker API, StopTrainingJob), and its events come a little later.
 GRACE = 3 * MINUTE

@@ -6,18 +6,19 @@ nothing. What is not known is told as not known, with a bound; it is never 0.
 
 from typing import Any, Literal
 
-from .accelerators import gpu_seconds, gpus_per_instance
-from .attempts import Attempt
-from .audit import AuditFact, attempt_key
-from .base import Frozen, last_part
+from sharewarden.domain.accelerators import gpu_seconds, gpus_per_instance
+from sharewarden.domain.attempts import Attempt
+from sharewarden.domain.audit import AuditFact, attempt_key
+from sharewarden.domain.base import Frozen, last_part
+from sharewarden.domain.checkpoints import Save
+from sharewarden.domain.durations import format_duration
+from sharewarden.domain.facts import job_fact, preemption_kind
+from sharewarden.domain.policy import Policy
+from sharewarden.domain.record import JobRecord
+from sharewarden.domain.saves import SKEW
+from sharewarden.domain.stored import HOUR, SECOND
+
 from .case import Sight
-from .checkpoints import Save
-from .durations import format_duration
-from .facts import job_fact, preemption_kind
-from .policy import Policy
-from .record import JobRecord
-from .saves import SKEW
-from .stored import HOUR, SECOND
 
 #: ``save``: since the save; ``start``: the attempt had saved nothing; ``no-checkpoints``: the job has no
 #: CheckpointConfig; ``not-started``: it held instances and had not begun to train. The others are not known:

@@ -1,0 +1,1 @@
+"""Care of one preempted attempt: its case, who pushed it out, what was lost, how it went on."""
