@@ -44,6 +44,8 @@ RECORD = JobRecord(job=JOB, arn=ARN, name="pretrain", queue=QUEUE, created_at=NO
         (save(140, resumed_from=100), "resumed"),
         (save(100, resumed_from=100), "resumed"),
         (save(140, resumed_from=120), "resumed"),
+        (save(90, resumed_from=100), "not-provable"),  # its step and its word exclude each other
+        (save(140, resumed_from=500), "not-provable"),
         (save(140, resumed_from=99), "older"),
         (save(20, resumed_from=10), "older"),
         (save(20), "from-zero"),

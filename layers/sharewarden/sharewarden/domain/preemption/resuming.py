@@ -80,6 +80,8 @@ def _by_its_word(before: int, found: Save, step: int) -> Resume | None:
         if step > before:  # other writers of the format may leave the word out
             return Resume(proof="not-provable", save=found, why="it does not say where it went on")
         return Resume(proof="from-zero", save=found)
+    if step < found.resumed_from:
+        return Resume(proof="not-provable", save=found, why="its step is below the one that it names")
     proof: Proof = "older" if found.resumed_from < before else "resumed"
     return Resume(proof=proof, save=found)
 
