@@ -24,7 +24,7 @@ from sharewarden.usecases.care.resumed import LONGEST
 
 from tests.simulation.samples import ARN, FIRST, JOB, SECOND, described
 from tests.simulation.world import NOW, QUEUE, World, facts_of, stored, world
-from tests.unit.checkpoint_kit import URI, lay, manifest, saved, store
+from tests.unit.checkpoint_kit import URI, lay, manifest, saved, store, trainer
 
 BEGAN = NOW + HOUR
 STOP = BEGAN + 20 * S
@@ -142,6 +142,63 @@ def test_law_02_refused_is_unknown_and_no_answer_is_tried_again() -> None:
     store(made).down, store(made).denied = None, "AccessDenied"
     assert taken(made, "find").done
     assert (case_in(made).save, case_in(made).sight) == (BEFORE, "unknown")
+
+
+@pytest.mark.parametrize(
+    ("uri", "end", "doubtful"),
+    [
+        (URI, None, True),
+        (f"{URI}/", NOW + MINUTE, True),
+        ("s3://ckpt/team", None, True),
+        (f"{URI}/eval", None, True),
+        ("s3://ckpt", None, True),
+        (f"{URI}-2", None, False),
+        ("s3://other/team/run", None, False),
+        ("nonsense", None, False),
+        (None, None, False),
+        (URI, NOW - MINUTE, False),
+    ],
+)
+def test_law_08_what_another_job_may_have_saved_proves_nothing(
+    uri: str | None, end: int | None, doubtful: bool
+) -> None:
+    """Folders of the Trainer do not say who wrote them."""
+    made = place(job(*AGAIN), outcome="requeued")
+    other = neighbour(made, uri, end)
+    lay(made, trainer(100), BEGAN)
+    assert taken(made, "find").done
+    case = case_in(made)
+    assert (case.sight, case.save is None) == (("unknown", True) if doubtful else ("found", False))
+    made.ledger.commit([case.model_copy(update={"save": FOLDER, "sight": "found"})], [], NOW)
+    lay(made, trainer(140), RAN + 5 * MINUTE)
+    made.clock.at = RAN + 6 * MINUTE
+    assert taken(made, "resumed").done
+    (fact,) = facts_of(made.ledger, "resume")
+    saves_still = doubtful and end is None
+    assert fact.after == ("not-provable" if saves_still else "resumed")
+    assert (f"job {other} saves to the same place" in fact.reason) is saves_still
+
+
+FOLDER = Save(name="checkpoint-100", step=100, saved_at=BEGAN, size=1, files=1, layout="hugging-face")
+
+
+def neighbour(made: World, uri: str | None, ended_at: int | None) -> str:
+    """Another job of the queue that saves, or saved, there."""
+    end = None if ended_at is None else End(status="SUCCEEDED", at=ended_at)
+    other = job(checkpoint_uri=uri, end=end).model_copy(update={"job": "other", "name": "beside"})
+    made.ledger.commit([other], [], NOW)
+    return other.name
+
+
+def test_law_08_what_the_watch_had_seen_may_be_of_another_job_as_well(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = place(job(), save=FOLDER)
+    neighbour(made, URI, None)
+    lay(made, {"a.txt": b"1", "b.txt": b"1"}, NOW)
+    monkeypatch.setattr(checkpoints, "MOST_PAGES", 0)
+    assert taken(made, "find").done
+    assert (case_in(made).save, case_in(made).sight) == (None, "unknown")
 
 
 # --- outcome -----------------------------------------------------------------------------------------------

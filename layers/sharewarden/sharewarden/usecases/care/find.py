@@ -1,11 +1,14 @@
 """The step that looks for the newest complete checkpoint that the attempt left."""
 
+from sharewarden.domain.checkpoints import Save
 from sharewarden.domain.preemption.before_stop import saved_before_next
 from sharewarden.domain.preemption.case import Sight
+from sharewarden.domain.preemption.holding import stay_of
 from sharewarden.ports import Denied
 from sharewarden.usecases.checkpoints import Looked, newest
 
 from .frame import Care, Taken
+from .neighbours import may_be_of
 
 
 def find(care: Care) -> Taken:
@@ -17,14 +20,27 @@ def find(care: Care) -> Taken:
         looked = look(care, uri)
     except Denied:
         return Taken(case.model_copy(update={"sight": "unknown"}))
-    save = looked.save or (case.save if looked.partial else None)
+    known = case.save if looked.partial and case.save and not _is_doubtful(care, case.save) else None
+    save = looked.save or known
     return Taken(case.model_copy(update={"save": save, "sight": _sight(looked)}))
 
 
 def look(care: Care, uri: str) -> Looked:
-    """What is below ``uri``, without what later attempts saved. Raises Unavailable, Denied."""
+    """What is below ``uri``, without what later attempts saved. Raises Unavailable, Denied.
+
+    A save that may be another job's leaves open what this one had saved.
+    """
     counts = saved_before_next(care.record, care.case.attempt)
-    return newest(care.runtime, uri, care.policy.checkpoints.patterns, care.now, counts)
+    looked = newest(care.runtime, uri, care.policy.checkpoints.patterns, care.now, counts)
+    if looked.save is None or not _is_doubtful(care, looked.save):
+        return looked
+    return looked.model_copy(update={"save": None, "partial": True})
+
+
+def _is_doubtful(care: Care, save: Save) -> bool:
+    own = stay_of(care.record, care.case.attempt)
+    since = care.record.created_at if own is None else own.since
+    return may_be_of(care.runtime, care.record, save, since) is not None
 
 
 def _sight(looked: Looked) -> Sight:

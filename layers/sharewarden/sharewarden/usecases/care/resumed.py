@@ -19,6 +19,7 @@ from sharewarden.ports import Denied, Unavailable
 from sharewarden.usecases.checkpoints import Looked, newest
 
 from .frame import Care, Taken
+from .neighbours import may_be_of
 
 #: Between two looks at most: a first save that is seen late proves nothing where only names tell steps.
 LONGEST = 15 * MINUTE
@@ -80,7 +81,10 @@ def _nothing(case: Case) -> Resume:
 def _judged(care: Care, runs: JobRecord, stay: Stay, before: Save, looked: Looked) -> Taken:
     case, interval = care.case, usual_interval(runs.saves)
     proof = None
-    if looked.save is not None:
+    other = looked.save and may_be_of(care.runtime, runs, looked.save, stay.since)
+    if other:
+        proof = Resume(proof="not-provable", save=looked.save, why=f"job {other} saves to the same place")
+    elif looked.save is not None:
         unseen_at = max(case.unseen_at, stay.running_at or stay.since)
         proof = prove(before, looked.save, unseen_at, max(LONGEST, interval or 0))
     elif not looked.partial:
