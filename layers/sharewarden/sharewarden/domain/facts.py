@@ -7,6 +7,7 @@ from .audit import AuditFact, Kind, attempt_key, job_key, subject_key, version_k
 from .policy import Policy
 from .priority import Boost, Done, Drift, Wish
 from .record import JobRecord, Transition
+from .rules.base import counted
 from .termination import TerminationWish
 
 PREEMPTION_KINDS = ("cross-share", "in-share")
@@ -92,7 +93,7 @@ def timeline_fact(record: JobRecord, policy: Policy) -> AuditFact:
         kind="job-timeline",
         at=record.end.at,
         after=record.end.status,
-        reason=f"{len(record.timeline)} events, {len(record.attempts)} attempts",
+        reason=f"{counted(len(record.timeline), 'event')}, {counted(len(record.attempts), 'attempt')}",
         figures={
             "timeline": [_told(entry) for entry in record.timeline],
             "attempts": [attempt.model_dump(exclude={"audited", "cased"}) for attempt in record.attempts],
