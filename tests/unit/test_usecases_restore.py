@@ -221,6 +221,41 @@ def test_a_version_that_goes_between_plan_and_copy_is_refused_and_the_set_stays_
     assert facts_of(made.ledger, "checkpoint-restored") == []
 
 
+def _overwritten(made: World, key: str) -> None:
+    made.runtime.checkpoints.put(URI, key, b"of another training")
+
+
+def _deleted(made: World, key: str) -> None:
+    store(made).delete(URI, key)
+
+
+@pytest.mark.parametrize("meddle", [_overwritten, _deleted])
+@pytest.mark.parametrize("place", [0, -1], ids=["was-there", "came-back"])
+def test_a_set_that_a_training_changes_meanwhile_is_not_called_restored(
+    meddle: Callable[[World, str], None], place: int
+) -> None:
+    made = pinned("ranks")
+    keys = sorted(SETS["ranks"])
+    damaged(made, keys[1:])
+    (only,) = pins(made)
+    planned = plan(made.runtime, only)
+    copied = [one.file.key for one in (*planned.todo.files, *planned.todo.last)]
+    victim = keys[0] if place == 0 else copied[0]
+    seen = itertools.count()
+
+    def hook(number: int, call: str, when: str) -> None:
+        if (call, when) == ("restore", "after") and next(seen) == 1:
+            meddle(made, victim)
+
+    with pytest.raises(Unavailable, match="is not whole: 1 of its files"):
+        restore(watched(made.runtime, hook)[0], planned, "ana")
+    assert facts_of(made.ledger, "checkpoint-restored") == []
+    assert pins(made)[0].begun is not None
+    restored(made)
+    assert content(made) == SETS["ranks"]
+    assert len(facts_of(made.ledger, "checkpoint-restored")) == 1
+
+
 def test_a_pin_whose_parts_are_gone_is_refused() -> None:
     made = pinned()
     (only,) = pins(made)

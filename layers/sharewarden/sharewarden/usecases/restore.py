@@ -42,10 +42,7 @@ def pins_of(runtime: Runtime, job: str, attempt: str | None = None) -> list[Pin]
 
 def plan(runtime: Runtime, pin: Pin) -> Plan:
     """What is missing or changed. Raises Refused when it cannot be made whole, Denied, Unavailable."""
-    parts = tuple(_part(runtime, pin, number) for number in range(pin.parts))
-    files = [file for part in parts for file in part.files]
-    versions = runtime.checkpoints.versions(pin.uri, [file.key for file in files])
-    todo = restorable(pin, files, versions)
+    parts, todo = _compared(runtime, pin)
     if todo.gone:
         more = f" (nor of {len(todo.gone) - 1} more)" if len(todo.gone) > 1 else ""
         raise Refused(
@@ -56,7 +53,10 @@ def plan(runtime: Runtime, pin: Pin) -> Plan:
 
 
 def restore(runtime: Runtime, planned: Plan, actor: str, together: Together = map) -> None:
-    """Copy back what the plan says. Raises Denied, Unavailable: then the next call goes on from there."""
+    """Copy back what the plan says. Raises Denied, Unavailable: then the next call goes on from there.
+
+    A training may write to the same place meanwhile: only a set that is as it was pinned counts as restored.
+    """
     if not planned.todo.number and planned.pin.begun is None:
         return
     _begin(runtime, planned, actor)
@@ -71,6 +71,7 @@ def restore(runtime: Runtime, planned: Plan, actor: str, together: Together = ma
                 copies.add(one.file.key, copy_id)
     finally:
         copies.keep()
+    _check(runtime, planned.pin)
     _end(runtime, planned.pin, actor)
 
 
@@ -85,6 +86,23 @@ def unpin(runtime: Runtime, pin: Pin, actor: str) -> None:
             runtime.ledger.commit([after], [unpinned_fact(known, actor, now)], now)
             return
     raise _raced(pin)
+
+
+def _compared(runtime: Runtime, pin: Pin) -> tuple[tuple[PinPart, ...], Restorable]:
+    """The files of the pin, and what differs from them in S3 now. Raises Refused, Denied, Unavailable."""
+    parts = tuple(_part(runtime, pin, number) for number in range(pin.parts))
+    files = [file for part in parts for file in part.files]
+    versions = runtime.checkpoints.versions(pin.uri, [file.key for file in files])
+    return parts, restorable(pin, files, versions)
+
+
+def _check(runtime: Runtime, pin: Pin) -> None:
+    _, left = _compared(runtime, pin)
+    if number := left.number + len(left.gone):
+        raise Unavailable(
+            f"{named(pin.save)} is not whole: {number} of its files were deleted or overwritten while it was "
+            f"restored. Stop what writes below {pin.uri}, and restore it again"
+        )
 
 
 def _part(runtime: Runtime, pin: Pin, number: int) -> PinPart:
