@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import traceback
 from collections.abc import Iterator
 from typing import Any
 
@@ -93,6 +94,30 @@ def test_a_submission_that_fails(stub: Stubber, batch: AwsBatch, code: str, rais
     stub.add_client_error("submit_service_job", code, "no")
     with pytest.raises(raises, match=f"SubmitServiceJob: {code}: no"):
         batch.submit(Submission(name="n", queue=QUEUE, kind="SAGEMAKER_TRAINING", payload="{}"), "token")
+
+
+@pytest.mark.parametrize("code", ["ClientException", "ValidationException", "ServerException"])
+@pytest.mark.parametrize("quote", ["{secret}", "{{TOKEN={secret}, X=1}}", "{payload}", "{escaped}"])
+def test_what_aws_quotes_of_the_payload_is_in_no_text(
+    stub: Stubber, batch: AwsBatch, quote: str, code: str
+) -> None:
+    secret = 'hf_"s3cr3t/é'
+    text = json.dumps(
+        {
+            "RoleArn": "arn:aws:iam::1:role/r",
+            "Environment": {"TOKEN": secret},
+            "A": [{"B": ["--key", secret]}],
+        }
+    )
+    quoted = quote.format(secret=secret, payload=text, escaped=json.dumps(secret))
+    told = f"Value '{quoted}' at 'environment' of a job with arn:aws:iam::1:role/r is not valid"
+    stub.add_client_error("submit_service_job", code, told)
+    with pytest.raises((Denied, Unavailable)) as error:
+        batch.submit(Submission(name="n", queue=QUEUE, kind="SAGEMAKER_TRAINING", payload=text), "token")
+    shown = "".join(traceback.format_exception(error.value))
+    assert "s3cr3t" not in shown
+    assert f"SubmitServiceJob: {code}: Value '" in str(error.value)
+    assert "arn:aws:iam::1:role/r is not valid" in str(error.value)
 
 
 def row(name: str, **members: Any) -> dict[str, Any]:

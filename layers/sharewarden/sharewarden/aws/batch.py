@@ -15,7 +15,7 @@ from sharewarden.domain.base import last_part, well_formed
 from sharewarden.domain.observation import AttemptSeen, JobDescription, JobSummary, ShareDescription, Status
 from sharewarden.domain.resubmission import Submission
 from sharewarden.domain.stored import SECOND
-from sharewarden.ports import Clock, Denied, Page, Shares
+from sharewarden.ports import Clock, Denied, Page, Shares, Unavailable
 
 if TYPE_CHECKING:
     from mypy_boto3_batch import BatchClient
@@ -37,6 +37,11 @@ SUBMIT_EVERY = SECOND // 2
 #: Codes that say no, and not "not now" (Batch API reference, UpdateServiceJob, TerminateServiceJob,
 #: SubmitServiceJob and CommonErrors).
 _REFUSALS = frozenset({"AccessDeniedException", "ClientException", "ValidationException"})
+
+#: Members of a payload that hold no secret, and that say why AWS refuses it.
+_HARMLESS = frozenset({"RoleArn", "ResourceConfig", "StoppingCondition"})
+#: Characters below which a value of a payload is no secret, but a word or a number.
+SHORTEST_SECRET = 6
 
 logger = logging.getLogger(__name__)
 
@@ -116,9 +121,12 @@ class AwsBatch:
 
     def submit(self, submission: Submission, token: str) -> str:
         self._pace()
-        with _acting("SubmitServiceJob"):
-            answer = self._client.submit_service_job(**_submitted(submission), clientToken=token)
-            return answer["jobArn"]
+        try:
+            with _acting("SubmitServiceJob"):
+                answer = self._client.submit_service_job(**_submitted(submission), clientToken=token)
+                return answer["jobArn"]
+        except (Denied, Unavailable) as error:  # not its cause, either: that has AWS's own words
+            raise type(error)(_without_values(str(error), submission.payload)) from None
 
     def _described(self, job: str) -> Answer | None:
         try:
@@ -160,6 +168,28 @@ def _readable(parse: Callable[[Answer], T], rows: Iterable[Answer]) -> tuple[T, 
         except (LookupError, TypeError, AttributeError, ValueError):  # pydantic's error is a ValueError
             logger.warning("cannot read a row with the members %s", sorted(row))
     return tuple(read)
+
+
+def _without_values(text: str, payload: str) -> str:
+    """The text without the payload's values: AWS quotes what it refuses, and that may be a secret."""
+    request = _parsed(payload)
+    private = [value for name, value in request.items() if name not in _HARMLESS]
+    for value in sorted({payload, *_texts(private)}, key=len, reverse=True):
+        for written in (value, json.dumps(value)[1:-1]):
+            text = text.replace(written, "***") if len(written) >= SHORTEST_SECRET else text
+    return text
+
+
+def _texts(value: object) -> Iterator[str]:
+    """All texts in it, names of members apart."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _texts(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _texts(each)
 
 
 def _description(answer: Answer, read_at: int) -> JobDescription:
