@@ -31,13 +31,14 @@ from tests.simulation.asking_kit import (
     request_of,
     requests,
     running,
+    set_of,
     uri,
     written,
 )
 from tests.simulation.faults import Calls, Crash, Hook, When, crash, lose, nothing, once, watched
 from tests.simulation.samples import JOB, described, share
 from tests.simulation.world import ENFORCE, MINUTE, NOW, QUEUE, World, facts_of
-from tests.unit.checkpoint_kit import trainer
+from tests.unit.checkpoint_kit import manifest, trainer
 
 RAISED = [(JOB, 300)]
 
@@ -118,6 +119,20 @@ def test_law_08_a_save_that_is_not_in_s3_yet_is_waited_for() -> None:
         answers(one, job, uploaded=False)
     assert passes(one, POLL) == ["saves_waiting"]
     answers(one, "low")
+    while passes(one, POLL) != ["saves_settled"]:
+        pass
+    assert states(one) == {"low": "saved", "lower": "uploading"}
+    assert one.clock.at == NOW + MINUTE + WAIT
+
+
+def test_law_08_a_set_that_another_job_saved_at_the_same_place_is_no_answer() -> None:
+    one = full()
+    asked(one)
+    answers(one, "low")
+    answers(one, "lower", uploaded=False)
+    told = manifest(2, saved_at=one.clock.at, training_job="AWSBatchother")
+    for name, content in {"model.pt": b"model", "_SAVED.json": told}.items():
+        one.runtime.checkpoints.put(uri("lower"), f"{set_of(2)}/{name}", content)
     while passes(one, POLL) != ["saves_settled"]:
         pass
     assert states(one) == {"low": "saved", "lower": "uploading"}

@@ -7,13 +7,14 @@ and is kept beside the job's record: it is asked for once, whatever crashes.
 import hashlib
 import json
 import re
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, Self
 
-from pydantic import ConfigDict, Field, ValidationError
+from pydantic import ConfigDict, Field, ValidationError, model_validator
 
 from .audit import AuditFact, version_key
 from .base import Frozen, last_part, shortened
 from .boosts import OURSELVES
+from .checkpoints import Save
 from .durations import format_duration
 from .facts import job_fact
 from .layouts import SET_NAME
@@ -34,6 +35,8 @@ SPARE = 10 * MINUTE
 SOON = 30 * SECOND
 #: The most bytes of a request or of an acknowledgement.
 MOST_BYTES = 65_536
+#: The last time that a calendar has, in epoch ms: a later one cannot be shown to people.
+LATEST = 253_402_300_799_999
 _REQUEST_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 #: ``planned``: S3 has not answered yet, so it may be asked or not; ``uploading``: it has saved, and not all
@@ -101,9 +104,15 @@ class Acknowledgement(Frozen):
     model_config = ConfigDict(strict=True)
 
     step: int = Field(ge=0)
-    saved_at: int = Field(ge=0)
+    saved_at: int = Field(ge=0, le=LATEST)
     set: str = Field(pattern=SET_NAME)
-    """Name of its folder."""
+    """Name of its folder, which has the step as well."""
+
+    @model_validator(mode="after")
+    def _of_one_step(self) -> Self:
+        if int(self.set.split("-")[1]) != self.step:
+            raise ValueError(f"{self.set} is not of step {self.step}")
+        return self
 
 
 def request_key(job: str, wish: int) -> str:
@@ -174,6 +183,11 @@ def acknowledged(text: bytes | None, request_id: str) -> Acknowledgement | None:
         return Acknowledgement.model_validate({name: told.get(name) for name in Acknowledgement.model_fields})
     except ValidationError:
         return None
+
+
+def is_its_own(victim: Victim, save: Save) -> bool:
+    """Whether the attempt itself has saved it, and not another job at the same place (design law 8)."""
+    return save.training_job in (None, last_part(victim.attempt))
 
 
 def with_state(victim: Victim, state: State, why: str | None = None) -> Victim:

@@ -22,6 +22,7 @@ from sharewarden.domain.save_request import (
     acknowledged,
     body,
     is_answered,
+    is_its_own,
     open_request,
     request_key,
     request_object,
@@ -151,7 +152,8 @@ def _answered(runtime: Runtime, victim: Victim) -> Victim:
     if ack is None:
         return victim
     save = whole(runtime, victim.uri, ack.set, runtime.clock.now())
-    return victim.model_copy(update={"state": "saved" if save else "uploading", **dict(ack)})
+    saved = save is not None and is_its_own(victim, save)
+    return victim.model_copy(update={"state": "saved" if saved else "uploading", **dict(ack)})
 
 
 def _read(runtime: Runtime, victim: Victim, key: str) -> bytes | None:
