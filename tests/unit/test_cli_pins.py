@@ -61,6 +61,25 @@ def test_it_says_where_and_how_much_before_and_what_a_training_finds_after(
     assert [fact.actor for fact in facts_of(made.ledger, "checkpoint-restored")] == ["ana"]
 
 
+def test_what_a_training_writes_while_a_person_is_asked_is_not_overwritten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made = damaged(saved(7))
+    for key, body in saved(9).items():
+        made.runtime.checkpoints.put(URI, key, body)
+    first = min(saved(7))
+
+    def writes(*_: Any, **__: Any) -> bool:
+        made.runtime.checkpoints.put(URI, first, b"of a training that runs")
+        return True
+
+    monkeypatch.setattr("sharewarden_tools.cli.pins.confirmed", writes)
+    with pytest.raises(Refused, match="changed while you were asked"):
+        restore(made)
+    assert content(made) == saved(9) | {first: b"of a training that runs"}
+    assert (facts_of(made.ledger, "checkpoint-restored"), pins(made)[0].begun) == ([], None)
+
+
 def test_a_dry_run_changes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     made = damaged(saved(7))
     assert restore(made, dry_run=True) == 0

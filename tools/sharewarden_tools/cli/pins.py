@@ -47,6 +47,10 @@ def restore_checkpoint(deployment: Deployment, job: str, asked: Asked, *, as_jso
         if doubts and not confirmed("restore it all the same?", yes=asked.yes):
             note("nothing was changed; --yes to restore")
             return REFUSED
+        if doubts and plan(runtime, pin).todo != planned.todo:
+            raise Refused(
+                "what is there has changed while you were asked. Nothing was changed: restore again"
+            )
         _restore(runtime, planned, deployment.actor)
     except Denied as error:
         raise Refused(f"{error}; --dry-run tells what is missing now") from error
