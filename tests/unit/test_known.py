@@ -157,18 +157,29 @@ def test_the_team_of_the_share_wins_over_the_tag() -> None:
     [
         ({}, ()),
         ({"deadline": "2026-09-14T08:00:00Z", "expected-runtime": "90m", "sla": "gold"}, ()),
-        ({"deadline": "2026-09-14T08:00:00.5+02:00"}, ()),
+        ({"deadline": "2026-09-14T10:00:00.5+02:00"}, ()),
+        ({"deadline": "2026-09-14T08:59:59+01:00"}, ("deadline",)),
         ({"deadline": "2026-09-14T08:00:00"}, ("deadline",)),
         ({"deadline": "2026-09-14"}, ("deadline",)),
         ({"deadline": "2026-13-14T08:00:00Z"}, ("deadline",)),
         ({"deadline": "20260914T080000Z"}, ("deadline",)),
         ({"expected-runtime": "6"}, ("expected-runtime",)),
         ({"expected-runtime": ""}, ("expected-runtime",)),
+        ({"expected-runtime": "0h"}, ("expected-runtime",)),
         ({"sla": "bronze"}, ("sla",)),
     ],
 )
 def test_tags_that_say_nothing_understandable(tags: dict[str, str], odd: tuple[str, ...]) -> None:
-    assert tuple(odd_tags(tags, POLICY)) == odd
+    assert tuple(odd_tags(tags, POLICY, NOW)) == odd
+
+
+def test_a_deadline_that_was_over_at_the_submission_is_none() -> None:
+    def given(at: str) -> JobFacts:
+        return job(known(read(1, tags=(("deadline", at),))), 86_400)
+
+    past, met = given("2026-09-14T07:59:59Z"), given("2026-09-14T08:00:00Z")
+    assert (past.deadline, past.odd_tags) == (None, {"deadline": "was over when the job was submitted"})
+    assert (met.deadline, met.odd_tags) == (NOW, {})
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,19 @@ SCHEMA = policy_schema()
 VALIDATOR = Draft202012Validator(SCHEMA)
 MISTAKES = (ROOT / "tests" / "data" / "policy" / "mistakes.txt").read_text().strip().split("\n\n")[1:]
 #: What needs two values to see, and the schema therefore lets pass.
-BETWEEN = ("knows no", "ends below", "is called", "may reach", "warning: ", "of the expression")
+BETWEEN = (
+    "knows no",
+    "ends below",
+    "is called",
+    "may reach",
+    "warning: ",
+    "of the expression",
+    "does nothing",
+    "no time to climb",
+    "is not after",
+    "adds nothing",
+    "automatic band",
+)
 #: How long a duration is, a pattern does not say.
 LENGTHS = ("write 10m or more", "write more than 0s", "write 999999d at most")
 #: What a name is, no pattern says that every editor reads alike.
@@ -69,6 +81,7 @@ def test_the_schema_refuses_what_the_loader_refuses(block: str) -> None:
         "hold: 1h30m",
         "hold: 1h 30m",
         "sla: {gold: {start_within: null, restart_within: 20m}}",
+        "sla: {gold: {finish_by: true, ladder: [{at: 50%, boost: 799}, {at: 999%, notify: team}]}}",
         "queues: {m: {shares: {s: {team: null, protected: true}}}}",
         "queues: {m: {mode: enforce, bumps: shadow}}",
         f"guardrails: [{{{LIMIT}}}]",

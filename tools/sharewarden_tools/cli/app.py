@@ -17,6 +17,7 @@ from .options import EXIT_CODES, Job, Json, Local, Port, Reason, Stack, Yes, ope
 from .output import BAD_INPUT, REFUSED, UNAVAILABLE, BadInput, note, say
 from .policy_commands import policy_app, shadow_app
 from .replay_commands import replay_app
+from .sla_commands import sla_app
 
 app = typer.Typer(
     name="sharewarden",
@@ -37,6 +38,7 @@ app.add_typer(checkpoints_app, name="checkpoints")
 app.add_typer(policy_app, name="policy")
 app.add_typer(shadow_app, name="shadow")
 app.add_typer(replay_app, name="replay")
+app.add_typer(sla_app, name="sla")
 
 Priority = typer.Option(min=0, max=9999, help="The priority to reach.")
 Points = typer.Option(min=1, max=9999, help="The points to add.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from sharewarden.domain.base import last_part
 from sharewarden.domain.durations import format_duration
@@ -33,26 +33,37 @@ def show_help(deployment: Deployment, job: str, priority: int | None, *, as_json
 
 def lines(answer: Answer) -> Iterator[str]:
     """The answer for people."""
-    yield f"{answer.name}: {_headline(answer)}: {answer.text}"
-    yield from _rows("priority", _priority(answer))
+    yield f"{answer.name}: {headline(answer)}"
+    yield from rows("priority", _priority(answer))
     if answer.figures is not None:
-        yield from _rows("position", _position(answer))
-        yield from _rows("capacity", _capacity(answer.share or "", answer.figures))
-    yield from _rows("may lose", map(_victim, answer.victims))
-    yield from _rows("instead", map(_lever, answer.levers))
+        yield from rows("position", _position(answer))
+        yield from rows("capacity", _capacity(answer.share or "", answer.figures))
+    yield from consequences(answer)
 
 
-def _headline(answer: Answer) -> str:
+def headline(answer: Answer) -> str:
+    """Whether it helps, and why."""
+    return f"{_verdict(answer)}: {answer.text}"
+
+
+def consequences(answer: Answer) -> Iterator[str]:
+    """Who may lose what, and what would help instead."""
+    yield from rows("may lose", map(_victim, answer.victims))
+    yield from rows("instead", map(_lever, answer.levers))
+
+
+def rows(name: str, texts: Iterable[str]) -> Iterator[str]:
+    """Lines under one another, the first one with the name before it."""
+    for index, text in enumerate(texts):
+        yield f"  {'' if index else name:<10}{text}"
+
+
+def _verdict(answer: Answer) -> str:
     bump = f"a bump to {answer.asked}"
     if answer.kind == "yes-at":
         return f"{bump} helps from {full_time(answer.at or 0)} on"
     told = {"yes-now": f"{bump} helps now", "no": f"{bump} does not help"}
     return told.get(answer.kind, f"not known whether {bump} helps")
-
-
-def _rows(name: str, texts: Iterator[str]) -> Iterator[str]:
-    for index, text in enumerate(texts):
-        yield f"  {'' if index else name:<10}{text}"
 
 
 def _priority(answer: Answer) -> Iterator[str]:

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from sharewarden.domain.base import last_part
 from sharewarden.domain.hints import hint
 from sharewarden.domain.policy import Policy, QueuePolicy
 from sharewarden.domain.rules.base import ACTING, Guardrail
 
-from .problems import Loc
-
-
-class Found(NamedTuple):
-    loc: Loc
-    text: str
+from .ladders import ladder_errors, sla_warnings
+from .problems import Found
 
 
 def clashes(document: Any) -> Iterator[Found]:
@@ -39,6 +35,7 @@ def errors(policy: Policy, numbers: Sequence[int]) -> Iterator[Found]:
     yield from _queues_by_arn(policy)
     yield from _unknown_teams(policy)
     yield from _bands_upside_down(policy)
+    yield from ladder_errors(policy)
     for index, entry in zip(numbers, policy.guardrails, strict=True):
         for found in _entry_errors(policy, entry):
             yield Found(("guardrails", index, *found.loc), found.text)
@@ -47,6 +44,7 @@ def errors(policy: Policy, numbers: Sequence[int]) -> Iterator[Found]:
 def warnings(policy: Policy) -> Iterator[Found]:
     """What works as written, and is probably not meant."""
     yield from _loose_limits(policy)
+    yield from sla_warnings(policy)
     yield from _short_runtimes(policy)
     yield from _resubmission(policy)
     for index, entry in enumerate(policy.guardrails):
@@ -119,9 +117,6 @@ def _loose_limits(policy: Policy) -> Iterator[Found]:
         yield Found(("paused",), "nothing is done while this is true: jobs are only recorded")
     if policy.blast_radius.percent == 100:
         yield Found(("blast_radius", "percent"), "one sweep may act on every open job, up to `acts`")
-    for name, sla in policy.sla.items():
-        if sla.start_within is None and sla.restart_within is None:
-            yield Found(("sla", name), "promises nothing: give start_within or restart_within")
 
 
 def _short_runtimes(policy: Policy) -> Iterator[Found]:

@@ -12,7 +12,7 @@ from sharewarden.domain.policy import Policy
 from sharewarden_tools.template import TEMPLATE
 
 from . import checks
-from .problems import BadFile, Problem
+from .problems import BadFile, Found, Problem
 from .reading import in_order, read
 from .yaml_text import Document, read_file
 
@@ -67,7 +67,7 @@ def check_document(document: Document) -> Checked:
     return Checked(policy, in_order(_problems(document, checks.warnings(policy), "warning")))
 
 
-def _cross_errors(document: Document, faults: tuple[Problem, ...]) -> Iterator[checks.Found]:
+def _cross_errors(document: Document, faults: tuple[Problem, ...]) -> Iterator[Found]:
     """What is wrong between parts that are good by themselves: entries that are not are left aside."""
     broken = {fault.loc[1] for fault in faults if fault.loc[:1] == ("guardrails",) and len(fault.loc) > 1}
     if len(broken) < len({fault.loc[:2] for fault in faults}):
@@ -84,7 +84,7 @@ def policy_row(policy: Policy) -> dict[str, Any]:
 
 
 def _problems(
-    document: Document, found: Iterator[checks.Found], level: Literal["error", "warning"]
+    document: Document, found: Iterator[Found], level: Literal["error", "warning"]
 ) -> Iterator[Problem]:
     for one in found:
         yield Problem(document.place(one.loc), one.loc, one.text, level)

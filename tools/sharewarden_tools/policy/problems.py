@@ -42,6 +42,13 @@ class Problem(NamedTuple):
         }
 
 
+class Found(NamedTuple):
+    """What is wrong, before it is known where that stands in the text."""
+
+    loc: Loc
+    text: str
+
+
 class BadFile(Exception):
     """A file of which nothing can be made; the text has one line a problem."""
 

@@ -8,7 +8,7 @@ says and what the audit table holds.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -105,7 +105,13 @@ def create_pool(stack: Clients, shares: tuple[Share, ...] = SHARES) -> None:
 
 
 def submit(
-    stack: Clients, name: str, trains: int, saves_every: int = SAVES_EVERY, *, on_request: bool = False
+    stack: Clients,
+    name: str,
+    trains: int,
+    saves_every: int = SAVES_EVERY,
+    *,
+    on_request: bool = False,
+    tags: Mapping[str, str] | None = None,
 ) -> str:
     """Submit the job as somebody of its team would; ``name`` begins with the share. Its id.
 
@@ -132,7 +138,7 @@ def submit(
         schedulingPriority=BASE,
         serviceJobType="SAGEMAKER_TRAINING",
         serviceRequestPayload=json.dumps(payload),
-        tags={"user": PEOPLE[share]},
+        tags={"user": PEOPLE[share], **(tags or {})},
     )
     return answer["jobId"]
 

@@ -98,18 +98,24 @@ def sla_facts(job: JobFacts, policy: Policy) -> SlaFacts | None:
     )
 
 
-def odd_tags(tags: Mapping[str, str], policy: Policy) -> dict[str, str]:
+def odd_tags(tags: Mapping[str, str], policy: Policy, created_at: int) -> dict[str, str]:
     """The tags that Sharewarden reads and that say nothing it understands: name and what is wrong."""
     names = policy.tags
     found = {}
-    if names.deadline in tags and deadline_of(tags[names.deadline]) is None:
-        found[names.deadline] = "is not a time with an offset, such as 2026-10-01T18:00:00+02:00 (RFC 3339)"
+    if names.deadline in tags and (why := _odd_deadline(tags[names.deadline], created_at)):
+        found[names.deadline] = why
     if names.expected_runtime in tags and runtime_of(tags[names.expected_runtime]) is None:
         found[names.expected_runtime] = "is not a duration: write for example 90s, 30m, 4h or 1h30m"
     if names.sla in tags and tags[names.sla] not in policy.sla:
         classes = ", ".join(sorted(policy.sla)) or "none"
         found[names.sla] = f"is no SLA class of the policy, which has {classes}"
     return found
+
+
+def deadline_ahead(text: str | None, created_at: int) -> int | None:
+    """The moment that a deadline tag names, if it was still to come when the job was submitted; else None."""
+    moment = deadline_of(text)
+    return None if moment is None or moment < created_at else moment
 
 
 def deadline_of(text: str | None) -> int | None:
@@ -123,11 +129,19 @@ def deadline_of(text: str | None) -> int | None:
 
 
 def runtime_of(text: str | None) -> int | None:
-    """The whole seconds that an expected-runtime tag names; None when it names none."""
+    """The whole seconds, at least one, that an expected-runtime tag names; None when it names none."""
     try:
-        return None if text is None else parse_duration(text) // SECOND
+        return None if text is None else parse_duration(text) // SECOND or None
     except ValueError:
         return None
+
+
+def _odd_deadline(text: str, created_at: int) -> str | None:
+    if deadline_of(text) is None:
+        return "is not a time with an offset, such as 2026-10-01T18:00:00+02:00 (RFC 3339)"
+    if deadline_ahead(text, created_at) is None:
+        return "was over when the job was submitted"
+    return None
 
 
 def _job(record: JobRecord, policy: Policy, now: int) -> JobFacts:
@@ -143,11 +157,11 @@ def _job(record: JobRecord, policy: Policy, now: int) -> JobFacts:
         user=tags.get(names.user),
         project=tags.get(names.project),
         sla=tags.get(names.sla),
-        deadline=deadline_of(tags.get(names.deadline)),
+        deadline=deadline_ahead(tags.get(names.deadline), record.created_at),
         expected_runtime=runtime_of(tags.get(names.expected_runtime)),
         lineage=tags.get(names.lineage),
         tags=tags if _tags_are_settled(record) else None,
-        odd_tags=odd_tags(tags, policy),
+        odd_tags=odd_tags(tags, policy, record.created_at),
         status=state,
         waiting=_since(waiting_since(record), now),
         in_status=_since(in_status_since(record), now),

@@ -9,6 +9,7 @@ from pydantic import Field, SerializeAsAny, ValidatorFunctionWrapHandler, WrapVa
 
 from .base import Frozen, Name, last_part
 from .durations import Duration
+from .percent import Percent
 from .rules import CUSTOM, rule_class
 from .rules.base import ACTING, MOST_ENTRIES, Guardrail, Listed, Mode, any_matches
 from .save_patterns import SavePattern
@@ -67,11 +68,28 @@ class TeamPolicy(Frozen):
     sla: tuple[Name, ...] = ()
 
 
+class LadderStep(Frozen):
+    """What follows once a part of the time is over in which a job of the class has to start."""
+
+    at: Percent
+    """Part of the time between the start of the job's clock and the moment at which it is due."""
+    boost: int | None = Field(default=None, ge=1, le=9999)
+    """Points on top of the base. They do not add up: the greatest of the steps that are due counts."""
+    notify: Literal["team", "oncall"] | None = None
+    """Who is told."""
+
+
 class SlaClass(Frozen):
-    """What a class of jobs may expect: a start after so long, and another one after a preemption."""
+    """What a class of jobs may expect: a start in time, another after a preemption, a deadline kept."""
 
     start_within: Duration | None = Field(default=None, gt=0)
     restart_within: Duration | None = Field(default=None, gt=0)
+    finish_by: bool = False
+    """The deadline tag of its jobs counts: they are due in time to finish by then."""
+    expected_runtime: Duration | None = Field(default=None, gt=0)
+    """Of its jobs that have no such tag; a deadline needs one of the two."""
+    ladder: tuple[LadderStep, ...] = Field(default=(), max_length=10)
+    """The steps of its escalation, in their order."""
 
 
 class TagNames(Frozen):

@@ -116,6 +116,8 @@ class JobRecord(Stored):
     """When a sweep last asked ``apply`` to look at the open wish."""
     adopted: bool = False
     """It was there before Sharewarden looked: guardrails tell of it and do nothing to it (law 11)."""
+    adopted_at: int | None = None
+    """When it was found to be there."""
     reopened: int = 0
     """How often Batch showed the job as active after it was taken for ended or gone."""
     missing_since: int | None = None

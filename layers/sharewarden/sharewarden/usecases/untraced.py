@@ -21,7 +21,8 @@ def begin(runtime: Runtime, seen: JobObservation | JobDescription) -> tuple[JobR
     """
     record, waiting = new_record(seen), runtime.ledger.load(UntracedJob, seen.job)
     now = runtime.clock.now()
-    record = record.model_copy(update={"adopted": now - record.created_at >= SETTLE})
+    if now - record.created_at >= SETTLE:
+        record = record.model_copy(update={"adopted": True, "adopted_at": now})
     return (record, []) if waiting is None else _placed(record, waiting, now)
 
 
