@@ -71,6 +71,6 @@ def guarded_in(around: Around, decision: Decision, failed: Failed) -> Decision:
     record, policy = decision.record, around.policy
     if not is_guarded(record, policy):
         return decision
-    room = MAX_ACTIONS - BESIDE - len(decision.facts) - len(decision.notices)
+    room = MAX_ACTIONS - BESIDE - len(decision.facts) - len(decision.notices) - len(decision.cases)
     more = guard(record, policy, around.facts(record), around.now, room=room, failed=failed)
     return joined(decision, more)

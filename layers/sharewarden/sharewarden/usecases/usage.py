@@ -44,7 +44,7 @@ def booked(runtime: Runtime, decision: Decision, beside: int) -> tuple[Decision,
     wanted = booking(record, runtime.policies.current(), record.closed_at)
     due = [day for one in wanted if (day := _due(runtime, record, one)) is not None]
     update: dict[str, object]
-    room = MAX_ACTIONS - 1 - beside - len(decision.facts) - len(decision.notices)
+    room = MAX_ACTIONS - 1 - beside - len(decision.facts) - len(decision.notices) - len(decision.cases)
     if len(due) <= room:
         update = {"booked_days": tuple(day.day for day in wanted if day.spans)}
     else:
