@@ -12,7 +12,7 @@ from sharewarden.domain.observation import AttemptSeen
 from sharewarden.domain.preemption.case import Case
 from sharewarden.domain.preemption.outcome import GRACE, SHORTEST_PAUSE
 from sharewarden.domain.preemption.resuming import LONGEST_WAIT
-from sharewarden.domain.record import End, JobRecord, Transition
+from sharewarden.domain.record import End, JobRecord, Snapshot, Transition
 from sharewarden.domain.saves import UNKNOWN, Saves
 from sharewarden.domain.stored import HOUR, MINUTE
 from sharewarden.domain.stored import SECOND as S
@@ -391,3 +391,24 @@ def test_a_step_of_no_case_is_an_error() -> None:
     made = world()
     with pytest.raises(KeyError):
         take_care(made.runtime, {"step": "note", "attempt": FIRST, "job": JOB, "generation": 1})
+
+
+@pytest.mark.parametrize(
+    ("update", "expected"),
+    [
+        ({"closed_at": RAN}, "not-provable"),
+        ({"end": End(status="SUCCEEDED", at=RAN)}, "not-provable"),
+        ({"end": End(status="FAILED", at=RAN)}, "never-ran"),
+    ],
+)
+def test_what_nobody_told_is_not_said_to_have_never_run(update: dict[str, Any], expected: str) -> None:
+    made = place(job(**update), 5 * HOUR, save=BEFORE, sight="found", outcome="requeued")
+    assert taken(made, "resumed").done
+    assert case_in(made).proof == expected
+
+
+def test_an_attempt_whose_running_only_batch_told_is_the_next_one() -> None:
+    read = Snapshot(read_at=RAN + S, status="RUNNING", attempt=SECOND, dispatched_at=RAN - S, started_at=RAN)
+    made = place(job(AGAIN[0], snapshot=read), 15 * MINUTE, save=BEFORE, sight="found", outcome="requeued")
+    taken(made, "resumed")
+    assert case_in(made).next_attempt == SECOND

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from sharewarden.domain.observation import DISPATCHED
-from sharewarden.domain.record import JobRecord, Transition, steps_of
+from sharewarden.domain.record import JobRecord, Snapshot, Transition, steps_of
 from sharewarden.domain.stored import SECOND
 
 
@@ -65,11 +65,18 @@ def _with_read(record: JobRecord, found: list[Stay]) -> list[Stay]:
     last = found[-1] if found else None
     if last is not None and last.until is None and last.attempt in (None, read.attempt):
         since = min(last.since, max(read.dispatched_at, last.waited_since))
-        found[-1] = last._replace(attempt=read.attempt, since=since)
+        found[-1] = last._replace(attempt=read.attempt, since=since, running_at=_read_running(last, read))
     elif last is None or read.dispatched_at + SECOND > (last.until or last.since):
         waited = record.created_at if last is None else last.until or last.since
         found.append(Stay(read.attempt, waited, read.dispatched_at, read.started_at))
     return found
+
+
+def _read_running(stay: Stay, read: Snapshot) -> int | None:
+    """Its event may be lost. A start before the dispatch is that of an earlier attempt."""
+    if stay.running_at is not None or read.status != "RUNNING":
+        return stay.running_at
+    return read.started_at if (read.started_at or 0) >= (read.dispatched_at or 0) else read.read_at
 
 
 def _ended(stay: Stay, record: JobRecord, stopped: dict[str, int]) -> Stay:

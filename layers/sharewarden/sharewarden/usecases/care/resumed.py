@@ -36,8 +36,15 @@ def resumed(care: Care) -> Taken:
     stay = next_stay(runs, case.attempt) if case.next_job is None else _first(runs)
     if stay is None:
         over = runs.end is not None or runs.closed_at is not None
-        return _said(care, None, Resume(proof="never-ran")) if over else Taken(case, wait=_pause(care))
+        return _said(care, None, _not_seen(runs)) if over else Taken(case, wait=_pause(care))
     return _looked(care._replace(case=case.model_copy(update={"next_attempt": stay.attempt})), runs, stay)
+
+
+def _not_seen(runs: JobRecord) -> Resume:
+    """That it never ran is known only of a job that ended otherwise than well: events may be lost."""
+    if runs.end is not None and runs.end.status != "SUCCEEDED":
+        return Resume(proof="never-ran")
+    return Resume(proof="not-provable", why="nobody told when its next attempt ran")
 
 
 def _unseen(care: Care) -> Taken:
