@@ -225,6 +225,14 @@ def test_a_refusal_is_told_unless_it_is_known(sight: Any, told: list[str]) -> No
     assert (causes(made), known(made).pinned) == (told, True)
 
 
+def test_law_02_a_refusal_after_the_stop_leaves_open_what_was_saved_in_between() -> None:
+    """The first look had found nothing; the attempt may have saved while it was stopped."""
+    made = case(versioned(saved(7)), sight="none")
+    store(made).denied = "AccessDenied"
+    assert taken(made).done
+    assert known(made).sight == "unknown"
+
+
 @pytest.fixture
 def tiny_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """One file a part."""

@@ -6,7 +6,10 @@ from typing import Any
 
 import pytest
 from sharewarden.domain.attempts import Attempt
+from sharewarden.domain.base import last_part
+from sharewarden.domain.checkpoints import Save
 from sharewarden.domain.observation import SETTLE, Status
+from sharewarden.domain.preemption.before_stop import saved_before_next
 from sharewarden.domain.preemption.case import Case
 from sharewarden.domain.preemption.outcome import (
     BOUND,
@@ -159,3 +162,36 @@ def test_the_next_attempt_is_the_first_later_one_that_ran(
 ) -> None:
     stay = next_stay(job(*timeline), FIRST)
     assert (stay and stay.attempt) == attempt
+
+
+def outage() -> JobRecord:
+    """Batch names ten preempted attempts at once, and no event told of any."""
+    attempts = tuple(
+        Attempt(
+            training_job=f"{FIRST}-{n}",
+            started_at=NOW + n * HOUR,
+            stopped_at=NOW + n * HOUR + 30 * MINUTE,
+            preempted=True,
+        )
+        for n in range(10)
+    )
+    end = End(status="FAILED", at=NOW + 10 * HOUR, reason="preempted")
+    update = {"attempts": attempts, "end": end, "timeline": (), "snapshot": read(NOW + 11 * HOUR, "FAILED")}
+    return job(preemption_retries=9, preempted_count=10, **update)
+
+
+@pytest.mark.parametrize("n", range(10))
+def test_of_ten_attempts_that_batch_names_at_once_only_the_last_is_exhausted(n: int) -> None:
+    attempt = f"{FIRST}-{n}"
+    case = Case(attempt=attempt, job=JOB, queue=QUEUE, opened_at=NOW + n * HOUR + 30 * MINUTE)
+    assert outcome_of(outage(), case, NOW + 12 * HOUR) == ("exhausted" if n == 9 else "requeued")
+    stay = next_stay(outage(), attempt)
+    assert (stay.attempt if stay else None) == (None if n == 9 else f"{FIRST}-{n + 1}")
+
+
+def test_what_a_later_attempt_of_them_saved_is_not_the_firsts() -> None:
+    counts = saved_before_next(outage(), f"{FIRST}-0")
+    save = Save(name="s", step=9, saved_at=NOW + 9 * HOUR, size=1, files=1, layout="manifest")
+    named = save.model_copy(update={"training_job": last_part(f"{FIRST}-9")})
+    early = save.model_copy(update={"saved_at": NOW + 10 * MINUTE})
+    assert [counts(save), counts(named), counts(early)] == [False, False, True]

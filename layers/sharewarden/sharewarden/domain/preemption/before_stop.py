@@ -6,7 +6,7 @@ from sharewarden.domain.base import last_part
 from sharewarden.domain.checkpoints import Save
 from sharewarden.domain.record import JobRecord
 
-from .holding import stay_of, stays
+from .holding import followers, stay_of, stays
 
 
 def saved_before_next(record: JobRecord, attempt: str) -> Callable[[Save], bool]:
@@ -17,7 +17,10 @@ def saved_before_next(record: JobRecord, attempt: str) -> Callable[[Save], bool]
     own = stay_of(record, attempt)
     later = [stay for stay in stays(record) if own and stay.attempt != attempt and stay.since >= own.since]
     names = {last_part(stay.attempt) for stay in later if stay.attempt}
-    ran_at = min((stay.running_at for stay in later if stay.running_at is not None), default=None)
+    named = followers(record, attempt)
+    names |= {last_part(one.training_job) for one in named}
+    began = [*(stay.running_at for stay in later), *(one.started_at for one in named)]
+    ran_at = min((at for at in began if at is not None), default=None)
 
     def counts(save: Save) -> bool:
         if save.training_job is not None and save.training_job == last_part(attempt):

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from sharewarden.domain.attempts import Attempt
 from sharewarden.domain.observation import DISPATCHED
 from sharewarden.domain.record import JobRecord, Snapshot, Transition, steps_of
 from sharewarden.domain.stored import SECOND
@@ -30,6 +31,18 @@ def stays(record: JobRecord) -> tuple[Stay, ...]:
 def stay_of(record: JobRecord, attempt: str) -> Stay | None:
     """That of one attempt, if anything told of it."""
     return next((stay for stay in stays(record) if stay.attempt == attempt), None)
+
+
+def followers(record: JobRecord, attempt: str) -> tuple[Attempt, ...]:
+    """The attempts that Batch lists with times after the stop of that one; events may have told of none."""
+    stop = next((one.stopped_at for one in record.attempts if one.training_job == attempt), None)
+    if stop is None:
+        return ()
+    return tuple(
+        one
+        for one in record.attempts
+        if one.training_job != attempt and (one.started_at or one.stopped_at or 0) + SECOND > stop
+    )
 
 
 def _told(record: JobRecord) -> Iterator[Stay]:

@@ -10,7 +10,7 @@ from sharewarden.domain.record import JobRecord, running_attempt, status
 from sharewarden.domain.stored import DAY, HOUR, MINUTE, SECOND
 
 from .case import Case, Outcome, attempt_at
-from .holding import Stay, stays
+from .holding import Stay, followers, stays
 
 #: An attempt stops within two minutes (SageMaker API, StopTrainingJob), and its events come a little later.
 GRACE = 3 * MINUTE
@@ -147,10 +147,22 @@ def _attempt(record: JobRecord, case: Case) -> Attempt | None:
 
 
 def _later(record: JobRecord, attempt: str) -> tuple[Stay, ...]:
-    """The times in which later attempts held capacity."""
+    """The times in which later attempts held capacity, as events told, else as Batch lists them."""
     stop = next((one.stopped_at for one in record.attempts if one.training_job == attempt), None)
-    return tuple(
-        stay
-        for stay in stays(record)
-        if stay.attempt not in (None, attempt) and stop is not None and stay.since + SECOND > stop
-    )
+    if stop is None:
+        return ()
+    told = [
+        stay for stay in stays(record) if stay.attempt not in (None, attempt) and stay.since + SECOND > stop
+    ]
+    known = {stay.attempt for stay in told}
+    listed = [_listed(one, stop) for one in followers(record, attempt) if one.training_job not in known]
+    return tuple(sorted((*told, *listed), key=_since))
+
+
+def _listed(attempt: Attempt, stop: int) -> Stay:
+    since = attempt.started_at or attempt.stopped_at or stop
+    return Stay(attempt.training_job, stop, since, attempt.started_at, attempt.stopped_at)
+
+
+def _since(stay: Stay) -> int:
+    return stay.since

@@ -22,10 +22,11 @@ def pin(care: Care) -> Taken:
         looked = look(care, care.record.checkpoint_uri)
     except Denied as error:
         known = care.case.sight == "unknown"  # the look before could not tell, either
+        care = _doubted(care)
         return _done(care) if known else _done(care, Danger(cause="refused", why=str(error)))
     lost = _lost(care.case.save, looked)
     if looked.save is None:
-        return _done(care, *lost)
+        return _done(_doubted(care) if looked.partial else care, *lost)
     found = pin_save(care.runtime, care.record, care.case.attempt, looked.save, care.policy, care.now)
     taken = _done(care, *lost)
     seen = {} if lost else {"save": looked.save, "sight": "found"}
@@ -35,6 +36,12 @@ def pin(care: Care) -> Taken:
         notices=(*taken.notices, *found.notices),
         beside=(found.pin,) if found.pin else (),
     )
+
+
+def _doubted(care: Care) -> Care:
+    """A first look that found nothing proves nothing when this one, after the stop, could not tell."""
+    unseen = care.case.sight == "none"
+    return care._replace(case=care.case.model_copy(update={"sight": "unknown"})) if unseen else care
 
 
 def _lost(known: Save | None, looked: Looked) -> list[Danger]:
