@@ -170,6 +170,7 @@ READ_TIMES: dict[str, Any] = {
     "snapshot": {"read_at"},
     "priority": {"as_of"},
     "closed_at": True,
+    "adopted_at": True,
     "missing_since": True,
     "woken_at": True,
     # A "preemption started" names no attempt: while events are missing it may be taken for another one's.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,7 @@ def test_a_job_that_is_late() -> None:
             "2026-09-14T12:00:00Z",
             "1 h left if it started now: 3 h to train until 2026-09-14T12:00:00Z",
         ),
+        ("2026-09-14T11:00:00Z", "0 s left if it started now: 3 h to train until 2026-09-14T11:00:00Z"),
         (
             "2026-09-14T10:30:00Z",
             "30 min too late if it started now: 3 h to train until 2026-09-14T10:30:00Z",
@@ -138,6 +140,19 @@ def test_names_that_there_are_not(queue: str | None, share: str | None, told: st
     with pytest.raises(BadInput) as caught:
         run(place(), queue, share)
     assert caught.value.lines == (told,)
+
+
+def test_a_classic_queue_has_no_shares_to_show(capsys: pytest.CaptureFixture[str]) -> None:
+    made = place()
+    classic = replace(made.runtime, classic_queues=made.runtime.queues)
+    made = replace(made, runtime=classic)
+    with pytest.raises(
+        BadInput, match="'ml-train-qm' is no queue with shares of this deployment: there is none"
+    ):
+        run(made, "ml-train-qm")
+    capsys.readouterr()
+    assert run(made) == 0
+    assert capsys.readouterr().out.splitlines() == HEAD
 
 
 def test_the_command_asks_for_a_deployment(capsys: pytest.CaptureFixture[str]) -> None:

@@ -76,6 +76,22 @@ def test_a_policy_that_names_none_of_a_kind_is_about_all_of_them(text: str) -> N
     assert lines(text) == []
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "sla: {gold: {restart_within: 1h, ladder: [{at: 50%, boost: 799}]}}",
+        """
+queues:
+  low: {bands: {automatic: {lowest: 0, highest: 9}}}
+  high: {bands: {automatic: {lowest: 0, highest: 90}}}
+sla: {gold: {finish_by: true, ladder: [{at: 1%, notify: team}, {at: 2%, boost: 90}]}}
+""",
+    ],
+)
+def test_a_ladder_may_climb_to_the_top_of_the_highest_band(text: str) -> None:
+    assert lines(text) == []
+
+
 def test_every_mistake_is_told_at_once_in_the_order_of_the_file() -> None:
     text = f"""
 pasued: true

@@ -55,8 +55,18 @@ def test_law_11_what_was_there_before_is_listed_once_and_not_escalated() -> None
 def test_a_job_younger_than_late_events_is_not_called_adopted() -> None:
     one = pool(described(created_at=NOW + HOUR - SETTLE + 1))
     one.sweep()
-    assert one.record(JOB).share == "background"
+    record = one.record(JOB)
+    assert (record.share, record.adopted, record.adopted_at) == ("background", False, None)
     assert not facts_of(one.ledger, "adoption")
+
+
+def test_law_11_when_a_job_was_adopted_is_kept() -> None:
+    one = pool(described())
+    one.sweep()
+    one.clock.advance(5 * MINUTE)
+    one.sweep()
+    record = one.record(JOB)
+    assert (record.adopted, record.adopted_at) == (True, NOW + HOUR)
 
 
 @pytest.mark.parametrize("number", range(1, 40))

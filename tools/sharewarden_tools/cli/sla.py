@@ -57,8 +57,8 @@ def lines(found: Iterable[QueueForecast]) -> Iterator[str]:
 def _queues(deployment: Deployment, queue: str | None) -> list[str]:
     arns = sorted(deployment.runtime.queues - deployment.runtime.classic_queues)
     named = [arn for arn in arns if queue in (None, arn, last_part(arn))]
-    if not named:
-        names = hint(queue or "", map(last_part, arns))
+    if queue is not None and not named:
+        names = hint(queue, map(last_part, arns))
         raise BadInput(f"--queue: {queue!r} is no queue with shares of this deployment: {names}")
     return named
 
