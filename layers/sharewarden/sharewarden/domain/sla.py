@@ -66,8 +66,8 @@ def sla_of(record: JobRecord, policy: Policy) -> Sla | Untold | None:
     """The SLA of a job that waits; None: it asks for none."""
     name = record.tag(policy.tags.sla)
     if name is None:
-        unread = record.snapshot is None and not record.tags
-        return Untold(why="Batch was not asked about its tags yet") if unread else None
+        unread = Untold(why="Batch was not asked about its tags yet")
+        return unread if record.snapshot is None else None
     promises, whose = policy.sla.get(name), team(record, policy)
     if promises is None:
         return Untold(why=f"the policy has no SLA class {name}")
