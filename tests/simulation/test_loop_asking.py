@@ -59,6 +59,11 @@ def passes(one: World, ms: int) -> list[str]:
     return one.watch()
 
 
+def passes_until_settled(one: World) -> None:
+    while passes(one, POLL) != ["saves_settled"]:
+        pass
+
+
 def states(one: World) -> dict[str, str]:
     """By job, as the one audit record tells it."""
     (fact,) = facts_of(one.ledger, "save-request")
@@ -119,8 +124,7 @@ def test_law_08_a_save_that_is_not_in_s3_yet_is_waited_for() -> None:
         answers(one, job, uploaded=False)
     assert passes(one, POLL) == ["saves_waiting"]
     answers(one, "low")
-    while passes(one, POLL) != ["saves_settled"]:
-        pass
+    passes_until_settled(one)
     assert states(one) == {"low": "saved", "lower": "uploading"}
     assert one.clock.at == NOW + MINUTE + WAIT
 
@@ -133,8 +137,7 @@ def test_law_08_a_set_that_another_job_saved_at_the_same_place_is_no_answer() ->
     told = manifest(2, saved_at=one.clock.at, training_job="AWSBatchother")
     for name, content in {"model.pt": b"model", "_SAVED.json": told}.items():
         one.runtime.checkpoints.put(uri("lower"), f"{set_of(2)}/{name}", content)
-    while passes(one, POLL) != ["saves_settled"]:
-        pass
+    passes_until_settled(one)
     assert states(one) == {"low": "saved", "lower": "uploading"}
     assert one.clock.at == NOW + MINUTE + WAIT
 
@@ -388,8 +391,7 @@ def test_law_10_s3_that_does_not_answer_costs_the_answers_not_the_bump() -> None
     one = full()
     one.runtime.checkpoints.down = "SlowDown"  # type: ignore[attr-defined]
     asked(one)
-    while passes(one, POLL) != ["saves_settled"]:
-        pass
+    passes_until_settled(one)
     assert one.apply_all() == ["done"]
     assert one.clock.at == NOW + MINUTE + WAIT
     assert states(one) == {"low": "planned", "lower": "planned"}

@@ -9,7 +9,7 @@ import pytest
 from sharewarden.domain.attempts import Attempt
 from sharewarden.domain.audit import AuditRecord
 from sharewarden.domain.checkpoints import Save
-from sharewarden.domain.observation import ShareDescription, Status
+from sharewarden.domain.observation import Status
 from sharewarden.domain.preemption.case import Case
 from sharewarden.domain.preemption.preemptor import WINDOW
 from sharewarden.domain.priority import Boost, PriorityLedger
@@ -25,8 +25,8 @@ from sharewarden.usecases.care.preemptor import preemptor
 
 from tests.simulation.faults import Crash, When, crash, lose, nothing, once, watched
 from tests.simulation.world import NOW, QUEUE, World, facts_of, world
+from tests.unit.share_kit import UNIT, lending
 
-UNIT = "ml.g5.xlarge"
 BEGAN = NOW - NOW % SECOND
 STOP = BEGAN + 17_669
 TRAINING = "arn:aws:sagemaker:us-east-1:123456789012:training-job/AWSBatch-1"
@@ -97,15 +97,7 @@ CASE = Case(
 
 
 def share(name: str, limit: int = 1, **more: Any) -> ShareRecord:
-    known = ShareDescription(
-        arn=f"{QUEUE}/quota-share/{name}",
-        name=name,
-        queue=QUEUE,
-        limits=((UNIT, limit),),
-        strategy="LEND_AND_BORROW",
-        borrow_limit=-1,
-        in_share_preemption=True,
-    )
+    known = lending(name, QUEUE, limit)
     return ShareRecord(arn=known.arn, queue=QUEUE, description=known).model_copy(update=more)
 
 

@@ -19,7 +19,9 @@ from sharewarden.domain.preemption.preemptor import (
 from sharewarden.domain.share import Lowered
 from sharewarden.domain.stored import HOUR, MINUTE, SECOND
 
-UNIT, QUEUE = "ml.g5.xlarge", "q"
+from tests.unit.share_kit import UNIT, lending
+
+QUEUE = "q"
 BEGAN = 100 * HOUR
 STOP = BEGAN + 17_669
 STARTED = STOP - STOP % SECOND + 5 * SECOND
@@ -27,16 +29,7 @@ STARTED = STOP - STOP % SECOND + 5 * SECOND
 
 
 def share(name: str, limit: int, **more: object) -> ShareDescription:
-    known = ShareDescription(
-        arn=f"{QUEUE}/quota-share/{name}",
-        name=name,
-        queue=QUEUE,
-        limits=((UNIT, limit),),
-        strategy="LEND_AND_BORROW",
-        borrow_limit=-1,
-        in_share_preemption=True,
-    )
-    return known.model_copy(update=more)
+    return lending(name, QUEUE, limit, **more)
 
 
 SHARES = (share("background", 1), share("medium", 2), share("urgent", 1, strategy="RESERVE"))

@@ -23,7 +23,7 @@ from .observation import (
 from .priority import PriorityLedger
 from .resubmission import Resubmission
 from .saves import Saves
-from .stored import KEEP_AFTER_END, SECOND, Stored
+from .stored import SECOND, Closing
 from .termination import Terminations
 
 #: The newest entries of a timeline that are kept.
@@ -70,7 +70,7 @@ class End(Frozen):
     """Only an event without details said so, of a job that Batch did not know: its word would count more."""
 
 
-class JobRecord(Stored):
+class JobRecord(Closing):
     """One service job, or opt-in classic job.
 
     Identity comes from Describe: the events of service jobs carry no tags.
@@ -81,7 +81,6 @@ class JobRecord(Stored):
     job: str
     arn: str
     name: str
-    queue: str
     created_at: int
     classic: bool = False
     share: str | None = None
@@ -122,22 +121,12 @@ class JobRecord(Stored):
     """How often Batch showed the job as active after it was taken for ended or gone."""
     missing_since: int | None = None
     """When Batch first said that it does not know this job."""
-    closed_at: int | None = None
-    """When the sweep found nothing left to do: the timeline is on record, the job leaves the open index."""
     booked_days: tuple[int, ...] = ()
     """The UTC days, from the epoch, whose ``UsageDay`` holds instance time of this job."""
 
     @property
     def key(self) -> str:
         return self.job
-
-    @property
-    def expires_at(self) -> int | None:
-        return None if self.closed_at is None else self.closed_at + KEEP_AFTER_END
-
-    @property
-    def open_queue(self) -> str | None:
-        return self.queue if self.closed_at is None else None
 
     def tag(self, name: str) -> str | None:
         """The value of a tag of the job, or None."""

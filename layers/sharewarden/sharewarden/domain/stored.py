@@ -36,3 +36,19 @@ class Stored(Frozen):
     def open_queue(self) -> str | None:
         """The queue under which the sweep still looks at the item; None: no longer."""
         return None
+
+
+class Closing(Stored):
+    """An item that the sweeps of its queue look at until it is closed."""
+
+    queue: str
+    closed_at: int | None = None
+    """When nothing was left to do: it leaves the open index, and is forgotten some time after."""
+
+    @property
+    def expires_at(self) -> int | None:
+        return None if self.closed_at is None else self.closed_at + KEEP_AFTER_END
+
+    @property
+    def open_queue(self) -> str | None:
+        return self.queue if self.closed_at is None else None

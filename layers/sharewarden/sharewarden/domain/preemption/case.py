@@ -11,7 +11,7 @@ from sharewarden.domain.attempts import Attempt
 from sharewarden.domain.checkpoints import Save
 from sharewarden.domain.observation import DISPATCHED
 from sharewarden.domain.record import JobRecord, steps_of
-from sharewarden.domain.stored import HOUR, KEEP_AFTER_END, MINUTE, SECOND, Stored
+from sharewarden.domain.stored import HOUR, MINUTE, SECOND, Closing
 
 from .inference import Inferred
 
@@ -32,14 +32,13 @@ LATE = 5 * MINUTE
 LONGEST_LATE = 1 * HOUR
 
 
-class Case(Stored):
+class Case(Closing):
     """One preempted attempt of a service job. The key is the ARN of its training job."""
 
     item: ClassVar[str] = "CASE"
 
     attempt: str
     job: str
-    queue: str
     opened_at: int
     """When the preemption began, as far as it was told; else when the attempt had stopped."""
     generation: int = 1
@@ -70,19 +69,10 @@ class Case(Stored):
     next_job: str | None = None
     """Key of the job that goes on in its place, once it was submitted: that one's first attempt shows
     whether it resumes. None: there is no such job, and nothing to be proved."""
-    closed_at: int | None = None
 
     @property
     def key(self) -> str:
         return self.attempt
-
-    @property
-    def expires_at(self) -> int | None:
-        return None if self.closed_at is None else self.closed_at + KEEP_AFTER_END
-
-    @property
-    def open_queue(self) -> str | None:
-        return self.queue if self.closed_at is None else None
 
 
 def lost_since(case: Case, now: int) -> int | None:
