@@ -189,6 +189,24 @@ def test_a_preemption_that_was_another_attempts_is_closed_without_a_word() -> No
     assert not story.notices("care-given-up")
 
 
+def test_law_01_a_preemption_after_a_mistaken_one_is_taken_care_of_and_measured() -> None:
+    """Batch said that a preemption had begun, the attempt went on, and was preempted hours later."""
+    story = CareStory()
+    begins(story)
+    story.at(PREEMPTED, story.hears(started(NOW + PREEMPTED * MINUTE)))
+    story.at(PREEMPTED + 70, story.is_now("RUNNING", FIRST))
+    story.runs(200)
+    (mistaken,) = story.cases()
+    assert (mistaken.outcome, mistaken.closed_at is None) == ("mistaken", False)
+    assert not story.told("preemption-measure")
+    story.at(210, story.stops(FIRST))
+    story.runs(330)
+    (again,) = story.cases()
+    assert (again.outcome, again.generation) == ("requeued", 2)
+    assert [fact.figures["attempt"] for fact in story.told("preemption-measure")] == [FIRST]
+    assert not story.notices("care-given-up")
+
+
 # --- S3 ----------------------------------------------------------------------------------------------------
 
 

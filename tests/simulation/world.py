@@ -174,7 +174,7 @@ READ_TIMES: dict[str, Any] = {
     "missing_since": True,
     "woken_at": True,
     # A "preemption started" names no attempt: while events are missing it may be taken for another one's.
-    "attempts": {"__all__": {"cased"}},
+    "attempts": {"__all__": {"cased", "mistaken"}},
 }
 
 

@@ -37,6 +37,7 @@ def job(*timeline: Transition, **more: Any) -> JobRecord:
 RAN = told(NOW, "RUNNING", FIRST)
 STARTED = told(BEGAN, "RUNNING", what="preemption-started")
 STOPPED = Attempt(training_job=FIRST, stopped_at=BEGAN + MINUTE, preempted=True)
+MISTAKEN = STOPPED.model_copy(update={"mistaken": True})
 
 
 @pytest.mark.parametrize(
@@ -53,6 +54,10 @@ STOPPED = Attempt(training_job=FIRST, stopped_at=BEGAN + MINUTE, preempted=True)
         (job(RAN, STARTED, attempts=(STOPPED.model_copy(update={"cased": True}),)), []),
         (job(RAN, STARTED, attempts=(STOPPED.model_copy(update={"audited": True}),)), []),
         (job(RAN, STARTED, attempts=(STOPPED,), classic=True), []),
+        # after a mistake
+        (job(RAN, STARTED, attempts=(Attempt(training_job=FIRST, mistaken=True),)), []),
+        (job(RAN, STARTED, attempts=(MISTAKEN,)), [(FIRST, BEGAN + MINUTE)]),
+        (job(RAN, STARTED, attempts=(MISTAKEN.model_copy(update={"cased": True}),)), []),
     ],
 )
 def test_an_attempt_has_one_case(record: JobRecord, opened: list[tuple[str, int]]) -> None:

@@ -28,6 +28,8 @@ class Attempt(Frozen):
     audited: bool = False
     cased: bool = False
     """Its case was opened: see ``preemption/case.py``."""
+    mistaken: bool = False
+    """That case was a mistake: after it only the preemption itself opens another one."""
 
 
 def join(attempts: tuple[Attempt, ...], seen: Iterable[AttemptSeen]) -> tuple[Attempt, ...]:
@@ -52,6 +54,7 @@ def _join_one(known: Attempt, seen: AttemptSeen) -> Attempt:
         preempted=known.preempted or seen.preempted,
         audited=known.audited,
         cased=known.cased,
+        mistaken=known.mistaken,
     )
 
 

@@ -96,7 +96,9 @@ def timeline_fact(record: JobRecord, policy: Policy) -> AuditFact:
         reason=f"{counted(len(record.timeline), 'event')}, {counted(len(record.attempts), 'attempt')}",
         figures={
             "timeline": [_told(entry) for entry in record.timeline],
-            "attempts": [attempt.model_dump(exclude={"audited", "cased"}) for attempt in record.attempts],
+            "attempts": [
+                attempt.model_dump(exclude={"audited", "cased", "mistaken"}) for attempt in record.attempts
+            ],
             "preempted": record.preempted_count,
         },
     )

@@ -90,10 +90,16 @@ def renewed(case: Case, now: int) -> Case:
     return case.model_copy(update={"generation": case.generation + 1, "next_at": now})
 
 
+def reopened(case: Case, again: Case) -> Case:
+    """A case that was closed as a mistake, for the preemption of that attempt which came after all."""
+    return again.model_copy(update={"version": case.version, "generation": case.generation + 1})
+
+
 def due_cases(record: JobRecord) -> tuple[Case, ...]:
     """A case for each attempt whose preemption has begun, or is known, and that has none yet.
 
-    A preemption on record has had its case: a late "started" opens nothing new.
+    A preemption on record has had its case: a late "started" opens nothing new. After a mistake only the
+    preemption itself does.
     """
     if record.classic:
         return ()
@@ -103,11 +109,23 @@ def due_cases(record: JobRecord) -> tuple[Case, ...]:
             attempt=one.training_job,
             job=record.job,
             queue=record.queue,
-            opened_at=began.get(one.training_job, one.stopped_at or record.created_at),
+            opened_at=(None if one.mistaken else began.get(one.training_job))
+            or one.stopped_at
+            or record.created_at,
         )
         for one in record.attempts
-        if not (one.cased or one.audited) and (one.training_job in began or _is_over(one))
+        if not (one.cased or one.audited)
+        and (_is_over(one) or (one.training_job in began and not one.mistaken))
     )
+
+
+def without_mistake(record: JobRecord, case: Case) -> JobRecord:
+    """The record whose attempt has no case any more: that was a mistake."""
+    update = {"cased": False, "mistaken": True}
+    attempts = tuple(
+        one.model_copy(update=update) if one.training_job == case.attempt else one for one in record.attempts
+    )
+    return record.model_copy(update={"attempts": attempts})
 
 
 def with_cases(record: JobRecord, cases: tuple[Case, ...]) -> JobRecord:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from contextlib import suppress
 
-from sharewarden.domain.preemption.case import Case, lost_since, renewed
+from sharewarden.domain.preemption.case import Case, lost_since, renewed, reopened
 from sharewarden.ports import Conflict, Runtime, Unavailable
 
 #: Executions that one sweep starts for a queue at most, those that are lost for longest first.
@@ -11,8 +11,13 @@ MOST_STARTED = 100
 
 
 def unopened(runtime: Runtime, cases: Iterable[Case]) -> list[Case]:
-    """Those that are not on record yet. Raises Unavailable."""
-    return [case for case in cases if runtime.ledger.load(Case, case.key) is None]
+    """Those that are not on record yet, or were closed as mistakes. Raises Unavailable."""
+    found = ((case, runtime.ledger.load(Case, case.key)) for case in cases)
+    return [
+        case if known is None else reopened(known, case)
+        for case, known in found
+        if known is None or (known.closed_at is not None and known.outcome == "mistaken")
+    ]
 
 
 def start(runtime: Runtime, cases: Iterable[Case]) -> None:
